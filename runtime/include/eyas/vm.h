@@ -1,0 +1,64 @@
+// Contexts: a module on a device, with what it keeps between calls.
+//
+// A context owns the loaded executables, the recorded command buffers and the transient memory of a
+// module. Calls on one context run one after the other; make several contexts to run side by side.
+#ifndef EYAS_VM_H_
+#define EYAS_VM_H_
+
+#include "eyas/hal.h"
+#include "eyas/module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+// A tensor that goes in or comes out: dense, row-major.
+//
+// In: `data` points to the bytes, read-only, valid during the call; `buffer` is ignored.
+// Out: `buffer` holds the bytes from its start on; the caller owns the reference. `data` is NULL.
+typedef struct eyas_tensor_t {
+  const void* data;
+  eyas_hal_buffer_t* buffer;
+  uint32_t dtype;
+  uint32_t rank;
+  int64_t dims[EYAS_MAX_RANK];
+} eyas_tensor_t;
+
+typedef struct eyas_context_t eyas_context_t;
+
+typedef struct eyas_context_options_t {
+  uint64_t instruction_budget;  // a call that runs more instructions fails; 0: no limit
+  bool profile;                 // time every command; see eyas_context_profile
+} eyas_context_options_t;
+
+// `options` may be NULL for the defaults. Retains both. Fails with INCOMPATIBLE when the module's
+// code needs another processor or CPU features that the device lacks.
+eyas_status_t eyas_context_create(eyas_module_t* module, eyas_hal_device_t* device,
+                                  const eyas_context_options_t* options,
+                                  eyas_context_t** out_context);
+eyas_context_t* eyas_context_retain(eyas_context_t* context);
+void eyas_context_release(eyas_context_t* context);
+
+// Calls a function and waits for it. Arguments are checked against the signature: INVALID_ARGUMENT
+// names the argument, what was expected and what came. On success `results` holds the signature's
+// results; on failure it is untouched. Any thread may call; the context's mutex orders them.
+eyas_status_t eyas_context_invoke(eyas_context_t* context, uint32_t function,
+                                  const eyas_tensor_t* args, uint32_t arg_count,
+                                  eyas_tensor_t* results, uint32_t result_count);
+
+// Bytes of transient memory that the context holds, in use or cached.
+uint64_t eyas_context_transient_bytes(eyas_context_t* context);
+
+// What the calls since the last clear took, one event per command in the order of submission, when
+// the context was made with `profile`. Copies up to `capacity`; `out_count` is how many there are.
+eyas_status_t eyas_context_profile(eyas_context_t* context, size_t capacity,
+                                   eyas_hal_profile_event_t* events, size_t* out_count);
+void eyas_context_profile_clear(eyas_context_t* context);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // EYAS_VM_H_

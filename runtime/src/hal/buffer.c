@@ -1,0 +1,227 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "hal/driver.h"
+
+static eyas_status_t check_bits(const char* what, uint32_t bits, uint32_t allowed) {
+  if ((bits & ~allowed) == 0) return NULL;
+  return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "%s 0x%x has unknown bits; allowed: 0x%x",
+                          what, bits, allowed);
+}
+
+eyas_status_t eyas_hal_buffer_check_range(const eyas_hal_buffer_t* buffer, uint64_t offset,
+                                          uint64_t* length, const char* what) {
+  uint64_t size = buffer->length;
+  if (*length == EYAS_HAL_WHOLE && offset <= size) *length = size - offset;
+  if (eyas_range_fits(offset, *length, size)) return NULL;
+  return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE,
+                          "%s: offset %llu + length %llu is beyond the buffer's %llu bytes", what,
+                          (unsigned long long)offset, (unsigned long long)*length,
+                          (unsigned long long)size);
+}
+
+static eyas_hal_buffer_t* new_buffer(eyas_hal_device_t* device, uint32_t usage, uint32_t access,
+                                     uint64_t length) {
+  eyas_hal_buffer_t* buffer = calloc(1, sizeof(*buffer));
+  if (!buffer) return NULL;
+  eyas_ref_initialize(&buffer->ref);
+  buffer->device = eyas_hal_device_retain(device);
+  buffer->root = buffer;
+  buffer->length = length;
+  buffer->usage = usage;
+  buffer->access = access;
+  return buffer;
+}
+
+static eyas_status_t discard(eyas_hal_buffer_t* buffer, eyas_status_t status) {
+  eyas_hal_device_release(buffer->device);
+  free(buffer);
+  return status;
+}
+
+static eyas_status_t no_memory(void) {
+  return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a buffer");
+}
+
+eyas_status_t eyas_hal_buffer_allocate(eyas_hal_device_t* device, uint32_t memory, uint32_t usage,
+                                       uint64_t length, eyas_hal_buffer_t** out_buffer) {
+  *out_buffer = NULL;
+  EYAS_RETURN_IF_ERROR(check_bits("memory type", memory,
+                                  EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE |
+                                      EYAS_HAL_MEMORY_HOST_CACHED));
+  EYAS_RETURN_IF_ERROR(check_bits("usage", usage, EYAS_HAL_USAGE_ALL));
+  eyas_hal_buffer_t* buffer = new_buffer(device, usage, EYAS_HAL_ACCESS_READ_WRITE, length);
+  if (!buffer) return no_memory();
+  buffer->memory = memory;
+  eyas_status_t status = device->vtable->buffer_allocate(device, buffer);
+  if (status) return discard(buffer, status);
+  *out_buffer = buffer;
+  return NULL;
+}
+
+eyas_status_t eyas_hal_buffer_import(eyas_hal_device_t* device, uint32_t usage, uint32_t access,
+                                     void* pointer, uint64_t length, eyas_hal_release_fn_t release,
+                                     void* user, eyas_hal_buffer_t** out_buffer) {
+  *out_buffer = NULL;
+  EYAS_RETURN_IF_ERROR(check_bits("usage", usage, EYAS_HAL_USAGE_ALL));
+  EYAS_RETURN_IF_ERROR(check_bits("access", access, EYAS_HAL_ACCESS_READ_WRITE));
+  uint64_t end = 0;
+  if ((!pointer && length > 0) || !eyas_checked_add((uint64_t)(uintptr_t)pointer, length, &end)) {
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "cannot import %llu bytes at %p: not a range of memory",
+                            (unsigned long long)length, pointer);
+  }
+  eyas_hal_buffer_t* buffer = new_buffer(device, usage, access, length);
+  if (!buffer) return no_memory();
+  eyas_status_t status = device->vtable->buffer_import(device, buffer, pointer);
+  if (status) return discard(buffer, status);
+  buffer->release = release;
+  buffer->release_user = user;
+  *out_buffer = buffer;
+  return NULL;
+}
+
+eyas_status_t eyas_hal_buffer_subspan(eyas_hal_buffer_t* parent, uint64_t offset, uint64_t length,
+                                      eyas_hal_buffer_t** out_buffer) {
+  *out_buffer = NULL;
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_check_range(parent, offset, &length, "subspan"));
+  eyas_hal_buffer_t* buffer = new_buffer(parent->device, parent->usage, parent->access, length);
+  if (!buffer) return no_memory();
+  buffer->memory = parent->memory;
+  buffer->root = eyas_hal_buffer_retain(parent->root);
+  buffer->offset = parent->offset + offset;
+  buffer->host = parent->host ? (char*)parent->host + offset : NULL;
+  *out_buffer = buffer;
+  return NULL;
+}
+
+eyas_hal_buffer_t* eyas_hal_buffer_retain(eyas_hal_buffer_t* buffer) {
+  eyas_ref_retain(&buffer->ref);
+  return buffer;
+}
+
+void eyas_hal_buffer_release(eyas_hal_buffer_t* buffer) {
+  if (!buffer || !eyas_ref_release(&buffer->ref)) return;
+  if (buffer->root != buffer) {
+    eyas_hal_buffer_release(buffer->root);
+  } else {
+    void* host = buffer->host;
+    buffer->device->vtable->buffer_free(buffer->device, buffer);
+    if (buffer->release) buffer->release(buffer->release_user, host, buffer->length);
+  }
+  eyas_hal_device_release(buffer->device);
+  free(buffer);
+}
+
+eyas_hal_device_t* eyas_hal_buffer_device(const eyas_hal_buffer_t* buffer) {
+  return buffer->device;
+}
+
+uint64_t eyas_hal_buffer_length(const eyas_hal_buffer_t* buffer) {
+  return buffer->length;
+}
+
+uint32_t eyas_hal_buffer_access(const eyas_hal_buffer_t* buffer) {
+  return buffer->access;
+}
+
+static eyas_status_t check_access(const eyas_hal_buffer_t* buffer, uint32_t access) {
+  EYAS_RETURN_IF_ERROR(check_bits("access", access, EYAS_HAL_ACCESS_READ_WRITE));
+  if ((access & EYAS_HAL_ACCESS_WRITE) && !(buffer->access & EYAS_HAL_ACCESS_WRITE)) {
+    return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION, "the buffer is read-only");
+  }
+  return NULL;
+}
+
+eyas_status_t eyas_hal_buffer_map(eyas_hal_buffer_t* buffer, uint32_t access, uint64_t offset,
+                                  uint64_t length, void** out_pointer) {
+  *out_pointer = NULL;
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_check_range(buffer, offset, &length, "map"));
+  EYAS_RETURN_IF_ERROR(check_access(buffer, access));
+  if (!(buffer->usage & EYAS_HAL_USAGE_MAP)) {
+    return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
+                            "cannot map a buffer made without EYAS_HAL_USAGE_MAP");
+  }
+  if (!buffer->host && length > 0) {
+    return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
+                            "cannot map memory that the host does not see; use "
+                            "eyas_hal_buffer_read and eyas_hal_buffer_write");
+  }
+  const eyas_hal_device_vtable_t* vtable = buffer->device->vtable;
+  if (vtable->buffer_invalidate && (access & EYAS_HAL_ACCESS_READ)) {
+    EYAS_RETURN_IF_ERROR(vtable->buffer_invalidate(buffer->device, buffer, offset, length));
+  }
+  *out_pointer = buffer->host ? (char*)buffer->host + offset : NULL;
+  return NULL;
+}
+
+void eyas_hal_buffer_unmap(eyas_hal_buffer_t* buffer) {
+  const eyas_hal_device_vtable_t* vtable = buffer->device->vtable;
+  if (vtable->buffer_flush) vtable->buffer_flush(buffer->device, buffer);
+}
+
+// Runs one copy and waits for it; for memory that the host does not see.
+static eyas_status_t copy_now(eyas_hal_buffer_t* source, uint64_t source_offset,
+                              eyas_hal_buffer_t* target, uint64_t target_offset, uint64_t length) {
+  eyas_hal_device_t* device = source->device;
+  eyas_hal_command_buffer_t* commands = NULL;
+  EYAS_RETURN_IF_ERROR(eyas_hal_command_buffer_create(device, 0, &commands));
+  eyas_status_t status = eyas_hal_command_buffer_copy(
+      commands,
+      (eyas_hal_binding_t){.buffer = source, .offset = source_offset, .length = length},
+      (eyas_hal_binding_t){.buffer = target, .offset = target_offset, .length = length});
+  if (!status) status = eyas_hal_command_buffer_end(commands);
+  if (!status) {
+    status = eyas_hal_device_submit(device, &(eyas_hal_submission_t){.commands = commands});
+  }
+  if (!status) status = eyas_hal_device_wait_idle(device);
+  eyas_hal_command_buffer_release(commands);
+  return status;
+}
+
+static eyas_status_t transfer(eyas_hal_buffer_t* buffer, uint32_t access, uint64_t offset,
+                              void* data, uint64_t length) {
+  if (length == EYAS_HAL_WHOLE) {
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "a transfer to or from host memory needs its length");
+  }
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_check_range(buffer, offset, &length, "transfer"));
+  EYAS_RETURN_IF_ERROR(check_access(buffer, access));
+  if (length == 0) return NULL;
+  const bool write = access & EYAS_HAL_ACCESS_WRITE;
+  const eyas_hal_device_vtable_t* vtable = buffer->device->vtable;
+  if (buffer->host) {
+    char* host = (char*)buffer->host + offset;
+    if (!write && vtable->buffer_invalidate) {
+      EYAS_RETURN_IF_ERROR(vtable->buffer_invalidate(buffer->device, buffer, offset, length));
+    }
+    memmove(write ? host : data, write ? data : host, length);
+    if (write) eyas_hal_buffer_unmap(buffer);
+    return NULL;
+  }
+  eyas_hal_buffer_t* staging = NULL;
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(
+      buffer->device, EYAS_HAL_MEMORY_HOST_VISIBLE,
+      EYAS_HAL_USAGE_TRANSFER | EYAS_HAL_USAGE_MAP, length, &staging));
+  eyas_status_t status = NULL;
+  if (write) {
+    status = transfer(staging, access, 0, data, length);
+    if (!status) status = copy_now(staging, 0, buffer, offset, length);
+  } else {
+    status = copy_now(buffer, offset, staging, 0, length);
+    if (!status) status = transfer(staging, access, 0, data, length);
+  }
+  eyas_hal_buffer_release(staging);
+  return status;
+}
+
+eyas_status_t eyas_hal_buffer_write(eyas_hal_buffer_t* buffer, uint64_t offset, const void* data,
+                                    uint64_t length) {
+  return transfer(buffer, EYAS_HAL_ACCESS_WRITE, offset, (void*)(uintptr_t)data, length);
+}
+
+eyas_status_t eyas_hal_buffer_read(eyas_hal_buffer_t* buffer, uint64_t offset, void* data,
+                                   uint64_t length) {
+  return transfer(buffer, EYAS_HAL_ACCESS_READ, offset, data, length);
+}

@@ -1,0 +1,179 @@
+// From a recording to waves of work: what end() does on the local drivers.
+#include "hal/local/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Waves of transfers alone below this are done sooner than a second worker would start.
+#define INLINE_TRANSFER_BYTES (128u * 1024)
+
+// Chunks per worker that a wave is cut into: enough to even out unequal workgroups, few enough that
+// claiming costs nothing.
+#define CHUNKS_PER_WORKER 16
+
+static uint64_t count_items(const eyas_hal_command_t* command, const eyas_hal_binding_t* bindings) {
+  if (command->kind == EYAS_HAL_COMMAND_DISPATCH) {
+    const uint32_t* count = command->workgroup_count;
+    return (uint64_t)count[0] * count[1] * count[2];
+  }
+  uint64_t length = bindings[command->binding_begin].length;
+  return length / EYAS_HAL_LOCAL_PIECE_BYTES + (length % EYAS_HAL_LOCAL_PIECE_BYTES != 0);
+}
+
+static void prepare_command(const eyas_hal_command_buffer_t* recording,
+                            const eyas_hal_local_commands_t* prepared, size_t index,
+                            eyas_hal_local_command_t* out_command) {
+  const eyas_hal_command_t* command = &eyas_hal_commands(recording)[index];
+  out_command->kind = command->kind;
+  out_command->index = (uint32_t)index;
+  out_command->pointers = prepared->pointers + command->binding_begin;
+  if (command->kind != EYAS_HAL_COMMAND_DISPATCH) {
+    out_command->length = eyas_hal_bindings(recording)[command->binding_begin].length;
+    if (command->kind != EYAS_HAL_COMMAND_COPY) {
+      out_command->data = (const uint8_t*)recording->data.data + command->data_begin;
+    }
+    return;
+  }
+  const eyas_hal_local_executable_t* executable = command->executable->payload;
+  out_command->function = executable->functions[command->ordinal];
+  eyas_dispatch_t* dispatch = &out_command->dispatch;
+  dispatch->bindings = out_command->pointers;
+  dispatch->binding_bytes = prepared->lengths + command->binding_begin;
+  dispatch->binding_count = command->binding_count;
+  if (command->constant_count) {
+    dispatch->constants = (const int64_t*)recording->constants.data + command->constant_begin;
+  }
+  dispatch->constant_count = command->constant_count;
+  memcpy(dispatch->workgroup_count, command->workgroup_count, sizeof(dispatch->workgroup_count));
+}
+
+static void prepare_bindings(const eyas_hal_command_buffer_t* recording,
+                             eyas_hal_local_commands_t* prepared) {
+  for (size_t i = 0; i < recording->bindings.count; ++i) {
+    const eyas_hal_binding_t* binding = &eyas_hal_bindings(recording)[i];
+    if (binding->buffer) {
+      char* host = binding->buffer->host;
+      prepared->pointers[i] = host ? host + binding->offset : NULL;
+      prepared->lengths[i] = binding->length;
+    } else {
+      prepared->indirects[prepared->indirect_count++] = (eyas_hal_local_indirect_t){
+          .binding = i,
+          .offset = binding->offset,
+          .length = binding->length,
+          .slot = binding->slot,
+      };
+    }
+  }
+}
+
+static void finish_wave(const eyas_hal_local_commands_t* prepared, uint32_t worker_count,
+                        eyas_hal_local_wave_t* wave) {
+  uint64_t transfer_bytes = 0;
+  for (size_t i = wave->command_begin; i < wave->command_end; ++i) {
+    const eyas_hal_local_command_t* command = &prepared->commands[i];
+    bool dispatch = command->kind == EYAS_HAL_COMMAND_DISPATCH;
+    transfer_bytes += dispatch ? INLINE_TRANSFER_BYTES + 1 : command->length;
+    if (transfer_bytes > INLINE_TRANSFER_BYTES) break;
+  }
+  bool run_inline = worker_count == 1 || transfer_bytes <= INLINE_TRANSFER_BYTES;
+  uint64_t chunk = wave->item_count / ((uint64_t)worker_count * CHUNKS_PER_WORKER);
+  wave->chunk_items = run_inline ? wave->item_count : chunk > 0 ? chunk : 1;
+  wave->chunk_count = (uint32_t)(wave->item_count / wave->chunk_items +
+                                 (wave->item_count % wave->chunk_items != 0));
+}
+
+static void prepare_waves(const eyas_hal_command_buffer_t* recording, uint32_t worker_count,
+                          eyas_hal_local_commands_t* prepared) {
+  uint32_t recorded_wave = UINT32_MAX;
+  for (size_t i = 0; i < recording->commands.count; ++i) {
+    const eyas_hal_command_t* command = &eyas_hal_commands(recording)[i];
+    uint64_t item_count = count_items(command, eyas_hal_bindings(recording));
+    if (item_count == 0) continue;
+    if (command->wave != recorded_wave) {
+      prepared->waves[prepared->wave_count++].command_begin = prepared->command_count;
+      recorded_wave = command->wave;
+    }
+    eyas_hal_local_wave_t* wave = &prepared->waves[prepared->wave_count - 1];
+    eyas_hal_local_command_t* out_command = &prepared->commands[prepared->command_count++];
+    prepare_command(recording, prepared, i, out_command);
+    out_command->item_begin = wave->item_count;
+    out_command->item_count = item_count;
+    // At most 2^24 commands of 2^48 items do not fit in 64 bits; nobody can run them either.
+    if (__builtin_add_overflow(wave->item_count, item_count, &wave->item_count)) {
+      wave->item_count = UINT64_MAX;
+    }
+    wave->command_end = prepared->command_count;
+  }
+  for (size_t i = 0; i < prepared->wave_count; ++i) {
+    finish_wave(prepared, worker_count, &prepared->waves[i]);
+  }
+}
+
+static void free_prepared(eyas_hal_local_commands_t* prepared) {
+  if (!prepared) return;
+  free(prepared->commands);
+  free(prepared->waves);
+  free(prepared->pointers);
+  free(prepared->lengths);
+  free(prepared->indirects);
+  free(prepared->timings);
+  free(prepared);
+}
+
+eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
+                                              eyas_hal_command_buffer_t* commands) {
+  size_t command_capacity = commands->commands.count + 1;
+  size_t binding_capacity = commands->bindings.count + 1;
+  size_t wave_capacity = (size_t)commands->wave + 1;
+  eyas_hal_local_commands_t* prepared = calloc(1, sizeof(*prepared));
+  if (prepared) {
+    prepared->commands = calloc(command_capacity, sizeof(*prepared->commands));
+    prepared->waves = calloc(wave_capacity, sizeof(*prepared->waves));
+    prepared->pointers = calloc(binding_capacity, sizeof(*prepared->pointers));
+    prepared->lengths = calloc(binding_capacity, sizeof(*prepared->lengths));
+    prepared->indirects = calloc(binding_capacity, sizeof(*prepared->indirects));
+    if (commands->profiling) {
+      prepared->timings = calloc(command_capacity, sizeof(*prepared->timings));
+    }
+  }
+  if (!prepared || !prepared->commands || !prepared->waves || !prepared->pointers ||
+      !prepared->lengths || !prepared->indirects || (commands->profiling && !prepared->timings)) {
+    free_prepared(prepared);
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
+                            "out of host memory for %zu commands", commands->commands.count);
+  }
+  prepare_bindings(commands, prepared);
+  prepare_waves(commands, eyas_hal_pool_worker_count(eyas_hal_local_device(device)->pool),
+                prepared);
+  commands->payload = prepared;
+  return NULL;
+}
+
+void eyas_hal_local_commands_destroy(eyas_hal_device_t* device,
+                                     eyas_hal_command_buffer_t* commands) {
+  (void)device;
+  free_prepared(commands->payload);
+}
+
+eyas_status_t eyas_hal_local_commands_profile(eyas_hal_device_t* device,
+                                              eyas_hal_command_buffer_t* commands, size_t capacity,
+                                              eyas_hal_profile_event_t* events) {
+  const eyas_hal_local_commands_t* prepared = commands->payload;
+  pthread_mutex_t* queue = &eyas_hal_local_device(device)->queue;
+  pthread_mutex_lock(queue);
+  for (size_t i = 0; i < capacity; ++i) {
+    const eyas_hal_command_t* command = &eyas_hal_commands(commands)[i];
+    const eyas_hal_local_timing_t* timing = &prepared->timings[i];
+    uint64_t end_ns = timing->end_ns;
+    events[i] = (eyas_hal_profile_event_t){
+        .name = eyas_hal_command_name(command),
+        .wave = command->wave,
+        .workgroup_count = count_items(command, eyas_hal_bindings(commands)),
+        .start_ns = end_ns ? timing->start_ns : 0,
+        .end_ns = end_ns,
+        .busy_ns = timing->busy_ns,
+    };
+  }
+  pthread_mutex_unlock(queue);
+  return NULL;
+}

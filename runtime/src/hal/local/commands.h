@@ -1,0 +1,71 @@
+// A command buffer as the local drivers run it. Everything is laid out when recording ends, so that
+// a submission only fills in the pointers of its table and walks the waves.
+#ifndef EYAS_HAL_LOCAL_COMMANDS_H_
+#define EYAS_HAL_LOCAL_COMMANDS_H_
+
+#include <stdatomic.h>
+
+#include "hal/local/local.h"
+
+// Bytes of one piece of a large fill or copy. A multiple of 64.
+#define EYAS_HAL_LOCAL_PIECE_BYTES (256u * 1024)
+
+// Times of one command, gathered from all workers.
+typedef struct eyas_hal_local_timing_t {
+  _Atomic uint64_t start_ns;  // UINT64_MAX until it starts
+  _Atomic uint64_t end_ns;
+  _Atomic uint64_t busy_ns;
+} eyas_hal_local_timing_t;
+
+// A command that has work. An item is one workgroup of a dispatch or one piece of a transfer.
+typedef struct eyas_hal_local_command_t {
+  eyas_hal_command_kind_t kind;
+  uint32_t index;               // in the recording
+  uint64_t item_begin;          // position in its wave
+  uint64_t item_count;
+  eyas_dispatch_fn_t function;  // dispatch
+  eyas_dispatch_t dispatch;     // dispatch
+  void* const* pointers;        // transfers: of the bindings
+  uint64_t length;              // transfers
+  const uint8_t* data;          // fill: 8 bytes of pattern; update: the bytes
+} eyas_hal_local_command_t;
+
+typedef struct eyas_hal_local_wave_t {
+  size_t command_begin;
+  size_t command_end;
+  uint64_t item_count;
+  uint64_t chunk_items;  // items that are claimed together
+  uint32_t chunk_count;  // 1: the wave runs on the caller
+} eyas_hal_local_wave_t;
+
+// A binding whose pointer comes from the table of each submission.
+typedef struct eyas_hal_local_indirect_t {
+  size_t binding;
+  uint64_t offset;
+  uint64_t length;  // or EYAS_HAL_WHOLE
+  uint32_t slot;
+} eyas_hal_local_indirect_t;
+
+// The first workgroup that failed in a submission.
+typedef struct eyas_hal_local_failure_t {
+  _Atomic uint32_t seen;  // set by the worker that fills in the rest
+  uint32_t command;       // in the recording
+  uint32_t id[3];
+  int32_t code;
+} eyas_hal_local_failure_t;
+
+// Payload of a command buffer.
+typedef struct eyas_hal_local_commands_t {
+  size_t command_count;
+  eyas_hal_local_command_t* commands;
+  size_t wave_count;
+  eyas_hal_local_wave_t* waves;
+  void** pointers;    // of every binding
+  uint64_t* lengths;  // of every binding
+  size_t indirect_count;
+  eyas_hal_local_indirect_t* indirects;
+  eyas_hal_local_timing_t* timings;  // by index in the recording; NULL: no profiling
+  eyas_hal_local_failure_t failure;
+} eyas_hal_local_commands_t;
+
+#endif  // EYAS_HAL_LOCAL_COMMANDS_H_

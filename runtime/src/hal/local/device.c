@@ -1,0 +1,204 @@
+#define _GNU_SOURCE 1
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "hal/local/local.h"
+
+#define HUGE_PAGE_BYTES (2u << 20)
+
+static void destroy(eyas_hal_device_t* base) {
+  eyas_hal_local_device_t* device = eyas_hal_local_device(base);
+  eyas_hal_pool_destroy(device->pool);
+  pthread_mutex_destroy(&device->queue);
+  free(device->scratch);
+  free(device);
+}
+
+static void info(eyas_hal_device_t* base, eyas_hal_device_info_t* out_info) {
+  eyas_hal_local_device_t* device = eyas_hal_local_device(base);
+  out_info->name = device->name;
+  out_info->worker_count = eyas_hal_pool_worker_count(device->pool);
+  out_info->scratch_bytes = device->scratch_bytes;
+  out_info->memory_type_count = 1;
+  out_info->memory_types[0] = EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE |
+                              EYAS_HAL_MEMORY_HOST_CACHED;
+}
+
+static bool supports_feature(eyas_hal_device_t* base, const char* feature) {
+  (void)base;
+  return eyas_cpu_supports(feature);
+}
+
+static eyas_status_t wait_idle(eyas_hal_device_t* base) {
+  eyas_hal_local_device_t* device = eyas_hal_local_device(base);
+  pthread_mutex_lock(&device->queue);
+  pthread_mutex_unlock(&device->queue);
+  return NULL;
+}
+
+static eyas_status_t buffer_allocate(eyas_hal_device_t* base, eyas_hal_buffer_t* buffer) {
+  (void)base;
+  // Large buffers start on a huge page: arenas and weights are walked end to end, and 4 KiB pages
+  // cost TLB misses there.
+  bool huge = buffer->length >= 2 * HUGE_PAGE_BYTES;
+  uint64_t bytes = 0;
+  if (eyas_checked_align(buffer->length ? buffer->length : 1, EYAS_HAL_BUFFER_ALIGNMENT, &bytes) &&
+      bytes <= PTRDIFF_MAX) {
+    size_t alignment = huge ? HUGE_PAGE_BYTES : EYAS_HAL_BUFFER_ALIGNMENT;
+    if (posix_memalign(&buffer->host, alignment, (size_t)bytes) != 0) buffer->host = NULL;
+  }
+  if (!buffer->host) {
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
+                            "out of memory: cannot allocate a buffer of %llu bytes",
+                            (unsigned long long)buffer->length);
+  }
+#if defined(MADV_HUGEPAGE)
+  if (huge) madvise(buffer->host, (size_t)bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, MADV_HUGEPAGE);
+#endif
+  buffer->payload = buffer->host;  // what to free
+  buffer->memory = EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE |
+                   EYAS_HAL_MEMORY_HOST_CACHED;
+  return NULL;
+}
+
+static eyas_status_t buffer_import(eyas_hal_device_t* base, eyas_hal_buffer_t* buffer,
+                                   void* pointer) {
+  (void)base;
+  buffer->host = pointer;
+  buffer->memory = EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE |
+                   EYAS_HAL_MEMORY_HOST_CACHED;
+  return NULL;
+}
+
+static void buffer_free(eyas_hal_device_t* base, eyas_hal_buffer_t* buffer) {
+  (void)base;
+  free(buffer->payload);
+}
+
+static eyas_status_t signal_all(const eyas_hal_submission_t* submission) {
+  eyas_status_t status = NULL;
+  for (uint32_t i = 0; i < submission->signal_count; ++i) {
+    const eyas_hal_timepoint_t* point = &submission->signals[i];
+    status = eyas_status_join(status, eyas_hal_semaphore_signal(point->semaphore, point->value));
+  }
+  return status;
+}
+
+static void fail_all(const eyas_hal_submission_t* submission, eyas_status_t status) {
+  for (uint32_t i = 0; i < submission->signal_count; ++i) {
+    eyas_hal_semaphore_t* semaphore = submission->signals[i].semaphore;
+    semaphore->device->vtable->semaphore_fail(semaphore, status);
+  }
+}
+
+static eyas_status_t submit(eyas_hal_device_t* base, const eyas_hal_submission_t* submission) {
+  eyas_hal_local_device_t* device = eyas_hal_local_device(base);
+  eyas_status_t status = NULL;
+  for (uint32_t i = 0; i < submission->wait_count && !status; ++i) {
+    const eyas_hal_timepoint_t* point = &submission->waits[i];
+    status = eyas_hal_semaphore_wait(point->semaphore, point->value, EYAS_HAL_FOREVER);
+  }
+  if (!status && submission->commands) {
+    pthread_mutex_lock(&device->queue);
+    status = eyas_hal_local_commands_run(device, submission->commands, submission->table);
+    pthread_mutex_unlock(&device->queue);
+  }
+  if (!status) return signal_all(submission);
+  fail_all(submission, status);
+  return status;
+}
+
+static const eyas_hal_device_vtable_t vtable = {
+    .destroy = destroy,
+    .info = info,
+    .supports_format = eyas_hal_local_supports_format,
+    .supports_feature = supports_feature,
+    .wait_idle = wait_idle,
+    .buffer_allocate = buffer_allocate,
+    .buffer_import = buffer_import,
+    .buffer_free = buffer_free,
+    .executable_load = eyas_hal_local_executable_load,
+    .executable_adopt = eyas_hal_local_executable_adopt,
+    .executable_unload = eyas_hal_local_executable_unload,
+    .commands_prepare = eyas_hal_local_commands_prepare,
+    .commands_destroy = eyas_hal_local_commands_destroy,
+    .commands_profile = eyas_hal_local_commands_profile,
+    .semaphore_create = eyas_hal_local_semaphore_create,
+    .semaphore_destroy = eyas_hal_local_semaphore_destroy,
+    .semaphore_query = eyas_hal_local_semaphore_query,
+    .semaphore_signal = eyas_hal_local_semaphore_signal,
+    .semaphore_fail = eyas_hal_local_semaphore_fail,
+    .semaphore_wait = eyas_hal_local_semaphore_wait,
+    .submit = submit,
+};
+
+static eyas_status_t create(const char* driver, uint32_t worker_count,
+                            const eyas_hal_device_options_t* options,
+                            eyas_hal_device_t** out_device) {
+  uint64_t scratch_bytes = options->scratch_bytes ? options->scratch_bytes : 256 * 1024;
+  uint64_t total = 0;
+  if (worker_count > EYAS_HAL_MAX_WORKERS) {
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
+                            "%u worker threads; EYAS_HAL_MAX_WORKERS is %u", worker_count,
+                            EYAS_HAL_MAX_WORKERS);
+  }
+  if (!eyas_checked_align(scratch_bytes, 64, &scratch_bytes) ||
+      !eyas_checked_mul(scratch_bytes, worker_count, &total) || total > PTRDIFF_MAX) {
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
+                            "%llu bytes of scratch for each of %u workers",
+                            (unsigned long long)options->scratch_bytes, worker_count);
+  }
+  eyas_hal_local_device_t* device = calloc(1, sizeof(*device));
+  if (device) device->scratch = aligned_alloc(64, (size_t)total);
+  if (!device || !device->scratch) {
+    free(device);
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a device");
+  }
+  eyas_status_t status = eyas_hal_pool_create(worker_count, options->spin_us, &device->pool);
+  if (status) {
+    free(device->scratch);
+    free(device);
+    return status;
+  }
+  eyas_ref_initialize(&device->base.ref);
+  device->base.vtable = &vtable;
+  device->base.driver = driver;
+  device->scratch_bytes = scratch_bytes;
+  eyas_cpu_name(device->name, sizeof(device->name));
+  pthread_mutex_init(&device->queue, NULL);
+  *out_device = &device->base;
+  return NULL;
+}
+
+static eyas_status_t device_count(uint32_t* out_count) {
+  *out_count = 1;
+  return NULL;
+}
+
+static eyas_status_t create_sync(const eyas_hal_device_options_t* options,
+                                 eyas_hal_device_t** out_device) {
+  return create("local-sync", 1, options, out_device);
+}
+
+static eyas_status_t create_task(const eyas_hal_device_options_t* options,
+                                 eyas_hal_device_t** out_device) {
+  uint32_t available = eyas_cpu_count();
+  if (available > EYAS_HAL_MAX_WORKERS) available = EYAS_HAL_MAX_WORKERS;
+  return create("local-task", options->thread_count ? options->thread_count : available, options,
+                out_device);
+}
+
+const eyas_hal_driver_t eyas_hal_local_sync_driver = {
+    .name = "local-sync",
+    .device_count = device_count,
+    .device_create = create_sync,
+};
+
+const eyas_hal_driver_t eyas_hal_local_task_driver = {
+    .name = "local-task",
+    .device_count = device_count,
+    .device_create = create_task,
+};

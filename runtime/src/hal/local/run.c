@@ -1,0 +1,182 @@
+// The dispatch path: no allocation, no locks.
+#include <string.h>
+
+#include "base/clock.h"
+#include "hal/local/commands.h"
+
+// What the workers need of the wave that runs.
+typedef struct wave_run_t {
+  eyas_hal_local_device_t* device;
+  eyas_hal_local_commands_t* commands;
+  const eyas_hal_local_wave_t* wave;
+} wave_run_t;
+
+static void report_failure(eyas_hal_local_failure_t* failure, uint32_t command,
+                           const eyas_workgroup_t* workgroup, int32_t code) {
+  uint32_t expected = 0;
+  if (!atomic_compare_exchange_strong(&failure->seen, &expected, 1)) return;
+  failure->command = command;
+  memcpy(failure->id, workgroup->id, sizeof(failure->id));
+  failure->code = code;
+}
+
+static void run_workgroups(wave_run_t* run, const eyas_hal_local_command_t* command,
+                           uint32_t worker, uint64_t begin, uint64_t count) {
+  const eyas_dispatch_t* dispatch = &command->dispatch;
+  const uint32_t size_x = dispatch->workgroup_count[0], size_y = dispatch->workgroup_count[1];
+  const uint64_t rows = begin / size_x;
+  eyas_workgroup_t workgroup = {
+      .id = {(uint32_t)(begin % size_x), (uint32_t)(rows % size_y), (uint32_t)(rows / size_y)},
+      .worker = worker,
+      .scratch = run->device->scratch + worker * run->device->scratch_bytes,
+      .scratch_bytes = run->device->scratch_bytes,
+  };
+  for (; count > 0; --count) {
+    int32_t code = command->function(dispatch, &workgroup);
+    if (__builtin_expect(code != 0, 0)) {
+      report_failure(&run->commands->failure, command->index, &workgroup, code);
+      return;
+    }
+    if (++workgroup.id[0] < size_x) continue;
+    workgroup.id[0] = 0;
+    if (++workgroup.id[1] < size_y) continue;
+    workgroup.id[1] = 0;
+    ++workgroup.id[2];
+  }
+}
+
+static void fill(char* target, uint64_t length, const uint8_t* pattern) {
+  char block[64];
+  for (size_t i = 0; i < sizeof(block); i += 8) memcpy(block + i, pattern, 8);
+  for (; length >= sizeof(block); length -= sizeof(block), target += sizeof(block)) {
+    memcpy(target, block, sizeof(block));
+  }
+  memcpy(target, block, length);
+}
+
+static void run_pieces(const eyas_hal_local_command_t* command, uint64_t begin, uint64_t count) {
+  uint64_t offset = begin * EYAS_HAL_LOCAL_PIECE_BYTES;
+  uint64_t length = count * EYAS_HAL_LOCAL_PIECE_BYTES;
+  if (length > command->length - offset) length = command->length - offset;
+  char* first = (char*)command->pointers[0] + offset;
+  switch (command->kind) {
+    case EYAS_HAL_COMMAND_FILL: fill(first, length, command->data); break;
+    case EYAS_HAL_COMMAND_COPY:
+      memcpy((char*)command->pointers[1] + offset, first, length);
+      break;
+    case EYAS_HAL_COMMAND_UPDATE: memcpy(first, command->data + offset, length); break;
+    case EYAS_HAL_COMMAND_DISPATCH: break;
+  }
+}
+
+static void run_items(wave_run_t* run, const eyas_hal_local_command_t* command, uint32_t worker,
+                      uint64_t begin, uint64_t count) {
+  if (command->function) {
+    run_workgroups(run, command, worker, begin, count);
+  } else {
+    run_pieces(command, begin, count);
+  }
+}
+
+static void run_items_timed(wave_run_t* run, const eyas_hal_local_command_t* command,
+                            uint32_t worker, uint64_t begin, uint64_t count) {
+  eyas_hal_local_timing_t* timing = &run->commands->timings[command->index];
+  uint64_t start_ns = eyas_clock_now_ns();
+  run_items(run, command, worker, begin, count);
+  uint64_t end_ns = eyas_clock_now_ns();
+  atomic_fetch_add(&timing->busy_ns, end_ns - start_ns);
+  uint64_t seen = atomic_load(&timing->start_ns);
+  while (start_ns < seen && !atomic_compare_exchange_weak(&timing->start_ns, &seen, start_ns)) {
+  }
+  seen = atomic_load(&timing->end_ns);
+  while (end_ns > seen && !atomic_compare_exchange_weak(&timing->end_ns, &seen, end_ns)) {
+  }
+}
+
+// The command of a wave that holds an item: the last that begins at or before it.
+static const eyas_hal_local_command_t* find_command(const wave_run_t* run, uint64_t item) {
+  size_t low = run->wave->command_begin, high = run->wave->command_end;
+  while (high - low > 1) {
+    size_t middle = low + (high - low) / 2;
+    if (run->commands->commands[middle].item_begin <= item) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return &run->commands->commands[low];
+}
+
+static void run_chunk(void* context, uint32_t worker, uint32_t chunk) {
+  wave_run_t* run = context;
+  const eyas_hal_local_wave_t* wave = run->wave;
+  uint64_t item = chunk * wave->chunk_items;
+  uint64_t left = wave->item_count - item;
+  if (left > wave->chunk_items) left = wave->chunk_items;
+  const bool timed = run->commands->timings != NULL;
+  for (const eyas_hal_local_command_t* command = find_command(run, item); left > 0; ++command) {
+    // After a failure the rest of the wave has no purpose.
+    if (atomic_load_explicit(&run->commands->failure.seen, memory_order_relaxed)) return;
+    uint64_t begin = item - command->item_begin;
+    uint64_t count = command->item_count - begin;
+    if (count > left) count = left;
+    if (timed) {
+      run_items_timed(run, command, worker, begin, count);
+    } else {
+      run_items(run, command, worker, begin, count);
+    }
+    item += count;
+    left -= count;
+  }
+}
+
+static void resolve_table(eyas_hal_local_commands_t* commands, const eyas_hal_range_t* table) {
+  for (size_t i = 0; i < commands->indirect_count; ++i) {
+    const eyas_hal_local_indirect_t* indirect = &commands->indirects[i];
+    const eyas_hal_range_t* range = &table[indirect->slot];
+    uint64_t given = range->length == EYAS_HAL_WHOLE ? range->buffer->length - range->offset
+                                                     : range->length;
+    char* host = range->buffer->host;
+    commands->pointers[indirect->binding] = host ? host + range->offset + indirect->offset : NULL;
+    commands->lengths[indirect->binding] =
+        indirect->length == EYAS_HAL_WHOLE ? given - indirect->offset : indirect->length;
+  }
+}
+
+static void reset_timings(eyas_hal_local_timing_t* timings, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    timings[i].start_ns = UINT64_MAX;
+    timings[i].end_ns = 0;
+    timings[i].busy_ns = 0;
+  }
+}
+
+static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
+                                    const eyas_hal_local_failure_t* failure) {
+  return eyas_status_make(
+      EYAS_STATUS_INTERNAL, "dispatch '%s' (command %u): workgroup (%u, %u, %u) returned %d",
+      eyas_hal_command_name(&eyas_hal_commands(recording)[failure->command]), failure->command,
+      failure->id[0], failure->id[1], failure->id[2], failure->code);
+}
+
+eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
+                                          eyas_hal_command_buffer_t* recording,
+                                          const eyas_hal_range_t* table) {
+  eyas_hal_local_commands_t* commands = recording->payload;
+  resolve_table(commands, table);
+  if (commands->timings) reset_timings(commands->timings, recording->commands.count);
+  atomic_store_explicit(&commands->failure.seen, 0, memory_order_relaxed);
+  wave_run_t run = {.device = device, .commands = commands};
+  for (size_t i = 0; i < commands->wave_count; ++i) {
+    run.wave = &commands->waves[i];
+    if (run.wave->chunk_count == 1) {
+      run_chunk(&run, 0, 0);
+    } else {
+      eyas_hal_pool_run(device->pool, run_chunk, &run, run.wave->chunk_count);
+    }
+    if (__builtin_expect(atomic_load_explicit(&commands->failure.seen, memory_order_relaxed), 0)) {
+      return failure_status(recording, &commands->failure);
+    }
+  }
+  return NULL;
+}

@@ -1,0 +1,227 @@
+#include "module/module.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+
+#define MAX_PARAMETER_BYTES_ALWAYS_CHECKED ((uint64_t)16 << 20)
+
+static eyas_status_t find_entry(const eyas_container_t* container, const char* name,
+                                const eyas_entry_t** out_entry) {
+  *out_entry = eyas_container_find(container, name);
+  return *out_entry ? NULL
+                    : eyas_status_make(EYAS_STATUS_CORRUPT, "the module has no entry '%s'", name);
+}
+
+// Digests first: nothing of an entry is parsed before it.
+static eyas_status_t check_digests(const eyas_container_t* c, bool verify_parameters) {
+  for (uint32_t i = 0; i < c->entry_count; ++i) {
+    const eyas_entry_t* e = &c->entries[i];
+    bool weights = strcmp(e->name, "parameters.bin") == 0;
+    if (weights && !verify_parameters && e->length > MAX_PARAMETER_BYTES_ALWAYS_CHECKED) continue;
+    EYAS_RETURN_IF_ERROR(eyas_container_check(e));
+  }
+  return NULL;
+}
+
+static eyas_status_t find_executables(eyas_module_t* m) {
+  const eyas_program_t* p = &m->program;
+  m->executables = calloc((size_t)p->executable_count + 1, sizeof(*m->executables));
+  if (!m->executables) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
+  for (uint32_t i = 0; i < p->executable_count; ++i) {
+    char name[512];
+    int written = snprintf(name, sizeof(name), "executables/%s.elf", p->executables[i].name);
+    if (written < 0 || (size_t)written >= sizeof(name)) {
+      return eyas_status_make(EYAS_STATUS_CORRUPT, "the name of executable %u is too long", i);
+    }
+    EYAS_RETURN_IF_ERROR(find_entry(&m->container, name, &m->executables[i]));
+  }
+  return NULL;
+}
+
+static eyas_status_t find_parameters(eyas_module_t* m) {
+  const eyas_program_t* p = &m->program;
+  m->parameters = eyas_container_find(&m->container, "parameters.bin");
+  m->parameter_data = calloc((size_t)p->parameter_count + 1, sizeof(*m->parameter_data));
+  if (!m->parameter_data) {
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
+  }
+  for (uint32_t i = 0; i < p->parameter_count; ++i) {
+    const eyas_parameter_t* parameter = &p->parameters[i];
+    if (parameter->external[0]) continue;
+    uint64_t available = m->parameters ? m->parameters->length : 0;
+    if (!eyas_range_fits(parameter->offset, parameter->bytes, available)) {
+      return eyas_status_make(EYAS_STATUS_CORRUPT,
+                              "parameter '%s' needs bytes %llu to %llu of parameters.bin, which has %llu",
+                              parameter->name, (unsigned long long)parameter->offset,
+                              (unsigned long long)(parameter->offset + parameter->bytes),
+                              (unsigned long long)available);
+    }
+    static const uint8_t nothing[64] __attribute__((aligned(64))) = {0};
+    m->parameter_data[i] = m->parameters ? m->parameters->data + parameter->offset : nothing;
+  }
+  return NULL;
+}
+
+static eyas_status_t build(eyas_module_t* m, const uint8_t* data, size_t length,
+                           const eyas_module_options_t* options) {
+  bool digests = !options || !options->skip_digests;
+  EYAS_RETURN_IF_ERROR(eyas_container_parse(data, length, digests, &m->container));
+  if (digests) {
+    EYAS_RETURN_IF_ERROR(check_digests(&m->container, options && options->verify_parameters));
+  }
+  const eyas_entry_t* program = NULL;
+  EYAS_RETURN_IF_ERROR(find_entry(&m->container, "manifest.json", &m->manifest));
+  EYAS_RETURN_IF_ERROR(find_entry(&m->container, "program.bin", &program));
+  EYAS_RETURN_IF_ERROR(eyas_program_parse(program->data, program->length, &m->program));
+  EYAS_RETURN_IF_ERROR(find_executables(m));
+  return find_parameters(m);
+}
+
+static void destroy(eyas_module_t* m) {
+  free(m->executables);
+  free(m->parameter_data);
+  eyas_program_free(&m->program);
+  eyas_container_free(&m->container);
+  if (m->release) m->release(m->user);
+  free(m);
+}
+
+eyas_status_t eyas_module_from_memory(const void* data, size_t length,
+                                      const eyas_module_options_t* options,
+                                      void (*release)(void* user), void* user,
+                                      eyas_module_t** out_module) {
+  if ((uintptr_t)data % 64 != 0) {
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "a module in memory must be 64-byte aligned");
+  }
+  eyas_module_t* module = calloc(1, sizeof(*module));
+  if (!module) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
+  eyas_ref_initialize(&module->ref);
+  eyas_status_t status = build(module, data, length, options);
+  if (status) {
+    destroy(module);
+    return status;
+  }
+  module->release = release;
+  module->user = user;
+  *out_module = module;
+  return NULL;
+}
+
+typedef struct mapping_t {
+  void* data;
+  size_t length;
+} mapping_t;
+
+static void release_mapping(void* user) {
+  mapping_t* mapping = user;
+  munmap(mapping->data, mapping->length);
+  free(mapping);
+}
+
+static eyas_status_t map_file(const char* path, mapping_t* mapping) {
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    char reason[128] = "";
+    int error = errno;
+    snprintf(reason, sizeof(reason), "%s", error == ENOENT ? "no such file" : strerror(error));
+    return eyas_status_make(error == ENOENT ? EYAS_STATUS_NOT_FOUND : EYAS_STATUS_UNAVAILABLE,
+                            "cannot open it: %s", reason);
+  }
+  struct stat stat;
+  eyas_status_t status = NULL;
+  if (fstat(file, &stat) != 0 || !S_ISREG(stat.st_mode) || stat.st_size <= 0) {
+    status = eyas_status_make(EYAS_STATUS_CORRUPT, "it is empty, or not a regular file");
+  } else {
+    mapping->length = (size_t)stat.st_size;
+    mapping->data = mmap(NULL, mapping->length, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mapping->data == MAP_FAILED) {
+      status = eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "cannot map its %zu bytes into memory",
+                                mapping->length);
+    }
+  }
+  close(file);
+  return status;
+}
+
+eyas_status_t eyas_module_open(const char* path, const eyas_module_options_t* options,
+                               eyas_module_t** out_module) {
+  mapping_t* mapping = calloc(1, sizeof(*mapping));
+  if (!mapping) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
+  eyas_status_t status = map_file(path, mapping);
+  if (status) {
+    free(mapping);
+    return eyas_status_annotate(status, "%s", path);
+  }
+  status = eyas_module_from_memory(mapping->data, mapping->length, options, release_mapping, mapping,
+                                   out_module);
+  if (status) release_mapping(mapping);
+  return eyas_status_annotate(status, "%s", path);
+}
+
+eyas_module_t* eyas_module_retain(eyas_module_t* module) {
+  if (module) eyas_ref_retain(&module->ref);
+  return module;
+}
+
+void eyas_module_release(eyas_module_t* module) {
+  if (module && eyas_ref_release(&module->ref)) destroy(module);
+}
+
+uint32_t eyas_module_function_count(const eyas_module_t* module) {
+  return module->program.function_count;
+}
+
+const eyas_signature_t* eyas_module_function(const eyas_module_t* module, uint32_t ordinal) {
+  const eyas_program_t* p = &module->program;
+  return ordinal < p->function_count ? &p->functions[ordinal].signature : NULL;
+}
+
+eyas_status_t eyas_module_lookup(const eyas_module_t* module, const char* name,
+                                 uint32_t* out_ordinal) {
+  const eyas_program_t* p = &module->program;
+  for (uint32_t i = 0; i < p->function_count; ++i) {
+    if (strcmp(p->functions[i].signature.name, name) == 0) {
+      *out_ordinal = i;
+      return NULL;
+    }
+  }
+  return eyas_status_make(EYAS_STATUS_NOT_FOUND, "the module has no function '%s'; it has %u, the first is '%s'",
+                          name, p->function_count,
+                          p->function_count ? p->functions[0].signature.name : "");
+}
+
+uint32_t eyas_module_parameter_count(const eyas_module_t* module) {
+  return module->program.parameter_count;
+}
+
+const eyas_parameter_t* eyas_module_parameter(const eyas_module_t* module, uint32_t ordinal) {
+  const eyas_program_t* p = &module->program;
+  return ordinal < p->parameter_count ? &p->parameters[ordinal] : NULL;
+}
+
+eyas_status_t eyas_module_bind_parameter(eyas_module_t* module, uint32_t ordinal, const void* data,
+                                         uint64_t length) {
+  const eyas_parameter_t* p = eyas_module_parameter(module, ordinal);
+  if (!p || !p->external[0]) {
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "parameter %u is not an external one", ordinal);
+  }
+  if (length != p->bytes || !data) {
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "parameter '%s' has %llu bytes, the memory given for it %llu", p->name,
+                            (unsigned long long)p->bytes, (unsigned long long)length);
+  }
+  module->parameter_data[ordinal] = data;
+  return NULL;
+}
+
+void eyas_module_manifest(const eyas_module_t* module, const char** out_text, size_t* out_length) {
+  *out_text = (const char*)module->manifest->data;
+  *out_length = module->manifest->length;
+}

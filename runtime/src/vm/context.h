@@ -1,0 +1,83 @@
+// The insides of a context, shared by its files: context.c (life and calls), memory.c (buffers and
+// references), signature.c (what may be passed), interpreter.c (instructions), profile.c (submission).
+#ifndef EYAS_VM_CONTEXT_H_
+#define EYAS_VM_CONTEXT_H_
+
+#include <pthread.h>
+
+#include "base/ref.h"
+#include "eyas/vm.h"
+#include "module/module.h"
+#include "vm/value.h"
+
+// The last answer of one arena_pack instruction.
+typedef struct eyas_vm_pack_memo_t {
+  int64_t* sizes;
+  int64_t* offsets;
+  uint32_t* scratch;
+  int64_t total;
+  bool valid;
+} eyas_vm_pack_memo_t;
+
+struct eyas_context_t {
+  eyas_ref_t ref;
+  pthread_mutex_t mutex;  // held during a call; guards all below
+  eyas_module_t* module;
+  eyas_hal_device_t* device;
+  eyas_context_options_t options;
+  bool submit_is_synchronous;
+  eyas_hal_executable_t** executables;
+  eyas_vm_buffer_t* parameters;
+  eyas_vm_ref_t* globals;
+  eyas_vm_pack_memo_t* pack_memos;
+  eyas_vm_buffer_t* args;  // as many as the greatest signature has
+  // One frame: calls do not nest.
+  int64_t* i64s;
+  eyas_vm_ref_t* refs;
+  eyas_tensor_t* results;
+  int64_t* symbols;  // what the arguments bound them to
+  eyas_hal_range_t* table;
+  eyas_hal_profile_event_t* events;
+  size_t event_count;
+  size_t event_capacity;
+  eyas_vm_buffer_t* free_transients;
+  eyas_vm_buffer_t* free_headers;  // structs without memory
+  uint64_t transient_bytes;
+  eyas_bump_t memory;
+};
+
+// memory.c
+
+void eyas_vm_buffer_drop(eyas_context_t* context, eyas_vm_buffer_t* buffer);
+void eyas_vm_ref_clear(eyas_context_t* context, eyas_vm_ref_t* ref);
+// *target = *source, holding both while it happens.
+void eyas_vm_ref_assign(eyas_context_t* context, eyas_vm_ref_t* target, const eyas_vm_ref_t* source);
+eyas_status_t eyas_vm_allocate(eyas_context_t* context, int64_t bytes, uint32_t kind,
+                               eyas_vm_ref_t* target);
+eyas_status_t eyas_vm_commands_create(eyas_context_t* context, uint32_t slot_count,
+                                      eyas_vm_ref_t* target);
+// Makes the commands hold a buffer that was recorded into them.
+eyas_status_t eyas_vm_commands_hold(eyas_vm_commands_t* commands, eyas_vm_buffer_t* buffer);
+void eyas_vm_release_cached(eyas_context_t* context);
+
+// signature.c
+
+// Checks arguments against a signature; `bound` has room for its symbols.
+eyas_status_t eyas_vm_check_args(const eyas_signature_t* signature, const eyas_tensor_t* args,
+                                 uint32_t arg_count, int64_t* bound);
+// Checks a result's dims, and that `available` bytes hold it; gives its size.
+eyas_status_t eyas_vm_check_result(const eyas_signature_t* signature, uint32_t index,
+                                   const int64_t* dims, uint64_t available, uint64_t* out_bytes);
+
+// interpreter.c
+
+// Runs a function on the context's frame, whose arguments are in place.
+eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* function,
+                          const eyas_tensor_t* args);
+
+// profile.c
+
+// Submits, waits, and notes the times when the context profiles.
+eyas_status_t eyas_vm_submit(eyas_context_t* context, const eyas_hal_submission_t* submission);
+
+#endif  // EYAS_VM_CONTEXT_H_

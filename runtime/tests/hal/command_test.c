@@ -1,0 +1,336 @@
+// Conformance: recording, transfers, waves, replay, failures, profiling.
+#include "hal/fixture.h"
+
+static void test_transfers(eyas_hal_device_t* device) {
+  // Large enough to be cut into pieces, with an odd tail.
+  const uint64_t length = 3 * 256 * 1024 + 24;
+  eyas_hal_buffer_t *a = new_buffer(device, length + 8), *b = new_buffer(device, length + 8);
+  uint8_t *x = map(a), *y = map(b);
+  memset(x, 0xee, length + 8);
+  memset(y, 0xee, length + 8);
+  eyas_hal_command_buffer_t* commands = new_commands(device, 0);
+  CHECK_OK(eyas_hal_command_buffer_fill(commands, direct(a, 4, length), "\1\2\3\4", 4));
+  CHECK_OK(eyas_hal_command_buffer_barrier(commands));
+  CHECK_OK(eyas_hal_command_buffer_copy(commands, direct(a, 4, length), direct(b, 4, length)));
+  CHECK_OK(eyas_hal_command_buffer_barrier(commands));
+  char text[] = "hello";
+  CHECK_OK(eyas_hal_command_buffer_update(commands, text, direct(b, 100, 5)));
+  text[0] = 'j';  // the command buffer has its own copy
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  CHECK_OK(run(device, commands, NULL, 0));
+  uint64_t wrong = 0;
+  for (uint64_t i = 0; i < length; ++i) {
+    wrong += x[4 + i] != i % 4 + 1;
+    if (i + 4 < 100 || i + 4 >= 105) wrong += y[4 + i] != i % 4 + 1;
+  }
+  CHECK(wrong == 0);
+  CHECK(memcmp(y + 100, "hello", 5) == 0);
+  CHECK(x[3] == 0xee && x[length + 4] == 0xee && y[3] == 0xee && y[length + 4] == 0xee);
+  eyas_hal_command_buffer_release(commands);
+
+  // Patterns of every size, and lengths that are no multiple of 8.
+  const char* pattern = "abcdefgh";
+  for (uint32_t bytes = 1; bytes <= 8; bytes *= 2) {
+    commands = new_commands(device, 0);
+    CHECK_OK(eyas_hal_command_buffer_fill(commands, direct(a, 0, 13 * bytes), pattern, bytes));
+    CHECK_OK(eyas_hal_command_buffer_end(commands));
+    memset(x, 0, 200);
+    CHECK_OK(run(device, commands, NULL, 0));
+    wrong = 0;
+    for (uint32_t i = 0; i < 13 * bytes; ++i) wrong += x[i] != pattern[i % bytes];
+    CHECK(wrong == 0 && x[13 * bytes] == 0);
+    eyas_hal_command_buffer_release(commands);
+  }
+  eyas_hal_buffer_release(a);
+  eyas_hal_buffer_release(b);
+}
+
+static void test_bad_recording(eyas_hal_device_t* device) {
+  eyas_hal_buffer_t* buffer = new_buffer(device, 64);
+  eyas_hal_executable_t* kernels = new_kernels(device);
+  eyas_hal_command_buffer_t* commands = new_commands(device, 2);
+  CHECK_FAILS(eyas_hal_command_buffer_fill(commands, direct(buffer, 0, 7), "ab", 2),
+              INVALID_ARGUMENT, "fill of 7");
+  CHECK_FAILS(eyas_hal_command_buffer_fill(commands, direct(buffer, 0, 9), "abc", 3),
+              INVALID_ARGUMENT, "pattern of 3");
+  CHECK_FAILS(eyas_hal_command_buffer_fill(commands, direct(buffer, 60, 8), "a", 1), OUT_OF_RANGE,
+              "target of fill: offset 60 + length 8");
+  CHECK_FAILS(eyas_hal_command_buffer_copy(commands, direct(buffer, 0, 8), direct(buffer, 32, 4)),
+              INVALID_ARGUMENT, "lengths");
+  CHECK_FAILS(eyas_hal_command_buffer_copy(commands, direct(buffer, 0, 8), direct(buffer, 7, 8)),
+              INVALID_ARGUMENT, "overlap");
+  CHECK_FAILS(eyas_hal_command_buffer_copy(commands, indirect(0, 0, EYAS_HAL_WHOLE),
+                                           direct(buffer, 0, 8)),
+              INVALID_ARGUMENT, "needs a length");
+  CHECK_FAILS(eyas_hal_command_buffer_update(commands, NULL, direct(buffer, 0, 4)),
+              INVALID_ARGUMENT, "data is NULL");
+  CHECK_FAILS(eyas_hal_command_buffer_update(commands, "x", indirect(0, 0, 1 << 20)),
+              RESOURCE_EXHAUSTED, "EYAS_HAL_MAX_UPDATE_BYTES");
+  CHECK_FAILS(record_add(commands, kernels, indirect(2, 0, 8), 1, 1), OUT_OF_RANGE, "slot 2");
+  CHECK_FAILS(record_add(commands, kernels, indirect(1, 16, UINT64_MAX - 15), 1, 1), OUT_OF_RANGE,
+              "dispatch 'add', binding 0");
+  CHECK_FAILS(record_add(commands, kernels, direct(buffer, 0, 72), 1, 1), OUT_OF_RANGE,
+              "dispatch 'add', binding 0: the range: offset 0 + length 72");
+
+  eyas_hal_binding_t binding = direct(buffer, 0, 8);
+  eyas_hal_dispatch_t dispatch = {.executable = kernels,
+                                  .ordinal = KERNEL_COUNT,
+                                  .workgroup_count = {1, 1, 1},
+                                  .bindings = &binding,
+                                  .binding_count = 1};
+  CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), OUT_OF_RANGE, "ordinal 5");
+  dispatch.ordinal = ADD;
+  binding.access = 0;
+  CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), INVALID_ARGUMENT, "access");
+  dispatch.binding_count = EYAS_HAL_MAX_BINDINGS + 1;
+  CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), RESOURCE_EXHAUSTED,
+              "EYAS_HAL_MAX_BINDINGS");
+  dispatch.binding_count = 0;
+  dispatch.constant_count = EYAS_HAL_MAX_CONSTANTS + 1;
+  CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), RESOURCE_EXHAUSTED,
+              "EYAS_HAL_MAX_CONSTANTS");
+  dispatch.constant_count = 1;
+  CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), INVALID_ARGUMENT, "NULL");
+  dispatch.constant_count = 0;
+  for (int i = 0; i < 3; ++i) dispatch.workgroup_count[i] = UINT32_MAX;
+  CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), RESOURCE_EXHAUSTED,
+              "EYAS_HAL_MAX_WORKGROUPS");
+  dispatch.executable = NULL;
+  CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), INVALID_ARGUMENT, "NULL");
+
+  // What failed left no trace: the two unused slots need nothing.
+  CHECK_FAILS(run(device, commands, NULL, 0), FAILED_PRECONDITION, "not ended");
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  CHECK_FAILS(eyas_hal_command_buffer_end(commands), FAILED_PRECONDITION, "ended");
+  CHECK_FAILS(eyas_hal_command_buffer_barrier(commands), FAILED_PRECONDITION, "ended");
+  CHECK_OK(run(device, commands, (eyas_hal_range_t[2]){{0}}, 2));
+  CHECK_FAILS(run(device, commands, NULL, 0), INVALID_ARGUMENT, "0 entries");
+  eyas_hal_command_buffer_release(commands);
+
+  eyas_hal_device_t* other = NULL;
+  CHECK_OK(eyas_hal_device_create("local-sync", NULL, &other));
+  commands = new_commands(other, 0);
+  CHECK_FAILS(eyas_hal_command_buffer_fill(commands, direct(buffer, 0, 8), "a", 1),
+              INVALID_ARGUMENT, "another device");
+  CHECK_FAILS(record_add(commands, kernels, direct(buffer, 0, 8), 1, 1), INVALID_ARGUMENT,
+              "another device");
+  CHECK_FAILS(run(device, commands, NULL, 0), INVALID_ARGUMENT, "another device");
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_device_release(other);
+  CHECK_FAILS(eyas_hal_command_buffer_create(device, EYAS_HAL_MAX_SLOTS + 1, &commands),
+              RESOURCE_EXHAUSTED, "EYAS_HAL_MAX_SLOTS");
+  eyas_hal_executable_release(kernels);
+  eyas_hal_buffer_release(buffer);
+}
+
+// A long chain where each wave reads, in another order, what the wave before wrote.
+static void test_hazards(eyas_hal_device_t* device) {
+  enum { COUNT = 1000, WAVES = 200 };
+  eyas_hal_buffer_t* buffers[2] = {new_buffer(device, COUNT * 8), new_buffer(device, COUNT * 8)};
+  int64_t* first = map(buffers[0]);
+  for (int64_t i = 0; i < COUNT; ++i) first[i] = i * 1000;
+  eyas_hal_executable_t* kernels = new_kernels(device);
+  eyas_hal_command_buffer_t* commands = new_commands(device, 0);
+  for (int wave = 0; wave < WAVES; ++wave) {
+    CHECK_OK(record_reverse(commands, kernels, direct(buffers[wave % 2], 0, COUNT * 8),
+                            direct(buffers[(wave + 1) % 2], 0, COUNT * 8), COUNT));
+    CHECK_OK(eyas_hal_command_buffer_barrier(commands));
+    CHECK_OK(eyas_hal_command_buffer_barrier(commands));  // a second one changes nothing
+  }
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  for (int repeat = 1; repeat <= 3; ++repeat) {
+    CHECK_OK(run(device, commands, NULL, 0));
+    int wrong = 0;
+    for (int64_t i = 0; i < COUNT; ++i) wrong += first[i] != i * 1000 + WAVES * repeat;
+    CHECK(wrong == 0);
+  }
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_executable_release(kernels);
+  eyas_hal_buffer_release(buffers[0]);
+  eyas_hal_buffer_release(buffers[1]);
+}
+
+// Many commands of unequal size in one wave: each workgroup runs exactly once.
+static void test_wide_wave(eyas_hal_device_t* device) {
+  enum { COMMANDS = 50 };
+  eyas_hal_buffer_t* buffer = new_buffer(device, COMMANDS * 1000 * 8);
+  int64_t* data = map(buffer);
+  memset(data, 0, COMMANDS * 1000 * 8);
+  eyas_hal_executable_t* kernels = new_kernels(device);
+  eyas_hal_command_buffer_t* commands = new_commands(device, 0);
+  for (uint32_t i = 0; i < COMMANDS; ++i) {
+    // From none to some hundreds, in three dimensions.
+    const int64_t amount = i + 1;
+    eyas_hal_binding_t binding = direct(buffer, i * 8000, 8000);
+    CHECK_OK(eyas_hal_command_buffer_dispatch(
+        commands, &(eyas_hal_dispatch_t){.executable = kernels,
+                                         .ordinal = ADD,
+                                         .workgroup_count = {i % 7, i % 11, i % 13},
+                                         .constants = &amount,
+                                         .constant_count = 1,
+                                         .bindings = &binding,
+                                         .binding_count = 1}));
+  }
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  CHECK_OK(run(device, commands, NULL, 0));
+  int wrong = 0;
+  for (uint32_t i = 0; i < COMMANDS; ++i) {
+    for (uint32_t j = 0; j < 1000; ++j) {
+      bool inside = j < (i % 7) * (i % 11) * (i % 13);
+      wrong += data[i * 1000 + j] != (inside ? (int64_t)i + 1 : 0);
+    }
+  }
+  CHECK(wrong == 0);
+  eyas_hal_command_buffer_release(commands);
+
+  // Three dimensions, constants, scratch and sizes as the kernel sees them.
+  commands = new_commands(device, 0);
+  eyas_hal_binding_t binding = direct(buffer, 8, 16);
+  CHECK_OK(eyas_hal_command_buffer_dispatch(
+      commands, &(eyas_hal_dispatch_t){.executable = kernels,
+                                       .ordinal = INSPECT,
+                                       .workgroup_count = {5, 3, 2},
+                                       .constants = (int64_t[]){1, INT64_MIN},
+                                       .constant_count = 2,
+                                       .bindings = &binding,
+                                       .binding_count = 1}));
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  CHECK_OK(run(device, commands, NULL, 0));
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_executable_release(kernels);
+  eyas_hal_buffer_release(buffer);
+}
+
+static void test_replay(eyas_hal_device_t* device) {
+  enum { COUNT = 64, BYTES = COUNT * 8 };
+  eyas_hal_executable_t* kernels = new_kernels(device);
+  eyas_hal_command_buffer_t* commands = new_commands(device, 3);  // slot 2 is not used
+  CHECK_OK(record_add(commands, kernels, indirect(0, 8, BYTES), 5, COUNT));
+  CHECK_OK(eyas_hal_command_buffer_barrier(commands));
+  CHECK_OK(eyas_hal_command_buffer_copy(commands, indirect(0, 8, BYTES), indirect(1, 0, BYTES)));
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  for (int64_t round = 0; round < 4; ++round) {
+    eyas_hal_buffer_t *in = new_buffer(device, BYTES + 24), *out = new_buffer(device, BYTES);
+    int64_t *x = map(in), *y = map(out);
+    for (int64_t i = 0; i < COUNT + 3; ++i) x[i] = round * 100 + i;
+    CHECK_OK(run(device, commands,
+                 (eyas_hal_range_t[]){{in, 16, EYAS_HAL_WHOLE}, {out, 0, BYTES}, {0}}, 3));
+    int wrong = 0;
+    for (int64_t i = 0; i < COUNT; ++i) wrong += y[i] != round * 100 + i + 3 + 5;
+    CHECK(wrong == 0 && x[2] == round * 100 + 2);
+
+    CHECK_FAILS(run(device, commands, (eyas_hal_range_t[]){{in, 24, BYTES}, {out, 0, BYTES}, {0}}, 3),
+                OUT_OF_RANGE, "binding slot 0: the commands need 520 bytes, the table gives 512");
+    CHECK_FAILS(run(device, commands, (eyas_hal_range_t[]){{in, 0, BYTES + 8}, {0}, {0}}, 3),
+                INVALID_ARGUMENT, "binding slot 1 is empty");
+    CHECK_FAILS(run(device, commands,
+                    (eyas_hal_range_t[]){{in, 0, BYTES + 8}, {out, 8, BYTES}, {0}}, 3),
+                OUT_OF_RANGE, "binding slot 1: offset 8 + length 512");
+    CHECK_FAILS(run(device, commands,
+                    (eyas_hal_range_t[]){{in, 0, BYTES + 8}, {in, 16, BYTES}, {0}}, 3),
+                INVALID_ARGUMENT, "overlap");
+    CHECK_FAILS(run(device, commands, (eyas_hal_range_t[]){{in, 0, BYTES + 8}}, 1),
+                INVALID_ARGUMENT, "1 entries");
+    eyas_hal_buffer_release(in);
+    eyas_hal_buffer_release(out);
+  }
+  eyas_hal_command_buffer_release(commands);
+
+  // A whole indirect binding gets what the table gives.
+  eyas_hal_buffer_t* buffer = new_buffer(device, 24);
+  commands = new_commands(device, 1);
+  eyas_hal_binding_t binding = indirect(0, 8, EYAS_HAL_WHOLE);
+  CHECK_OK(eyas_hal_command_buffer_dispatch(
+      commands, &(eyas_hal_dispatch_t){.executable = kernels,
+                                       .ordinal = INSPECT,
+                                       .workgroup_count = {1, 1, 1},
+                                       .constants = (int64_t[]){1, INT64_MIN},
+                                       .constant_count = 2,
+                                       .bindings = &binding,
+                                       .binding_count = 1}));
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  CHECK_OK(run(device, commands, &(eyas_hal_range_t){buffer, 0, EYAS_HAL_WHOLE}, 1));
+  CHECK_FAILS(run(device, commands, &(eyas_hal_range_t){buffer, 0, 7}, 1), OUT_OF_RANGE, "need 8");
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_buffer_release(buffer);
+  eyas_hal_executable_release(kernels);
+}
+
+// Recorded objects live as long as the recording; a failing workgroup is named; the device works on.
+static void test_failure(eyas_hal_device_t* device) {
+  eyas_hal_buffer_t* buffer = new_buffer(device, 800);
+  int64_t* data = map(buffer);
+  memset(data, 0, 800);
+  eyas_hal_executable_t* kernels = new_kernels(device);
+  eyas_hal_command_buffer_t* commands = new_commands(device, 0);
+  CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 100));
+  CHECK_OK(eyas_hal_command_buffer_barrier(commands));
+  CHECK_OK(eyas_hal_command_buffer_dispatch(
+      commands, &(eyas_hal_dispatch_t){.executable = kernels,
+                                       .ordinal = FAIL,
+                                       .workgroup_count = {100, 1, 1},
+                                       .constants = (int64_t[]){77},
+                                       .constant_count = 1}));
+  CHECK_OK(eyas_hal_command_buffer_barrier(commands));
+  CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 100));
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  eyas_hal_executable_release(kernels);
+  eyas_hal_buffer_retain(buffer);
+  eyas_hal_buffer_release(buffer);
+  eyas_hal_semaphore_t* semaphore = NULL;
+  CHECK_OK(eyas_hal_semaphore_create(device, 0, &semaphore));
+  for (int64_t i = 1; i <= 5; ++i) {
+    CHECK_FAILS(eyas_hal_device_submit(
+                    device, &(eyas_hal_submission_t){
+                                .commands = commands,
+                                .signals = &(eyas_hal_timepoint_t){semaphore, (uint64_t)i},
+                                .signal_count = 1}),
+                INTERNAL, "dispatch 'fail' (command 1): workgroup (77, 0, 0) returned 42");
+    CHECK(data[0] == i && data[99] == i);  // the wave before ran, the one after did not
+  }
+  CHECK_FAILS(eyas_hal_semaphore_wait(semaphore, 1, EYAS_HAL_FOREVER), INTERNAL, "dispatch 'fail'");
+  uint64_t value = 0;
+  CHECK_FAILS(eyas_hal_semaphore_query(semaphore, &value), INTERNAL, "semaphore failed");
+  eyas_hal_semaphore_release(semaphore);
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_buffer_release(buffer);
+}
+
+static void test_profile(eyas_hal_device_t* device) {
+  eyas_hal_buffer_t* buffer = new_buffer(device, 800);
+  eyas_hal_executable_t* kernels = new_kernels(device);
+  eyas_hal_command_buffer_t* commands = new_commands(device, 0);
+  size_t count = 0;
+  CHECK_FAILS(eyas_hal_command_buffer_profile(commands, 0, NULL, &count), FAILED_PRECONDITION,
+              "enable");
+  CHECK_OK(eyas_hal_command_buffer_enable_profiling(commands));
+  CHECK_OK(eyas_hal_command_buffer_fill(commands, direct(buffer, 0, 800), "\0", 1));
+  CHECK_OK(eyas_hal_command_buffer_barrier(commands));
+  CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 100));
+  CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 0));
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  for (int i = 0; i < 3; ++i) {
+    CHECK_OK(run(device, commands, NULL, 0));
+    eyas_hal_profile_event_t events[3];
+    CHECK_OK(eyas_hal_command_buffer_profile(commands, 3, events, &count));
+    CHECK(count == 3 && strcmp(events[0].name, "fill") == 0 && strcmp(events[1].name, "add") == 0);
+    CHECK(events[0].wave == 0 && events[1].wave == 1 && events[1].workgroup_count == 100);
+    CHECK(events[0].start_ns > 0 && events[0].start_ns <= events[0].end_ns);
+    CHECK(events[0].end_ns <= events[1].start_ns && events[1].start_ns <= events[1].end_ns);
+    CHECK(events[2].workgroup_count == 0 && events[2].start_ns == 0 && events[2].busy_ns == 0);
+  }
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_executable_release(kernels);
+  eyas_hal_buffer_release(buffer);
+}
+
+int main(void) {
+  for_each_device(test_transfers);
+  for_each_device(test_bad_recording);
+  for_each_device(test_hazards);
+  for_each_device(test_wide_wave);
+  for_each_device(test_replay);
+  for_each_device(test_failure);
+  for_each_device(test_profile);
+  return check_summary("hal commands");
+}

@@ -1,0 +1,34 @@
+"""Eyas compiles machine-learning models and runs them.
+
+Public names only, loaded on first use: `import eyas` costs nothing, and a machine that only runs modules needs NumPy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from eyas.errors import EyasError
+
+if TYPE_CHECKING:
+    from eyas.api import compile, export
+    from eyas.runtime import Module, load
+    from eyas.targets import Target
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "compile": "eyas.api",
+    "export": "eyas.api",
+    "load": "eyas.runtime",
+    "Module": "eyas.runtime",
+    "Target": "eyas.targets",
+}
+
+__all__ = ["EyasError", "Module", "Target", "__version__", "compile", "export", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'eyas' has no attribute '{name}'; public names: {', '.join(__all__)}")

@@ -1,0 +1,177 @@
+"""A dispatch function as loop nests: the form in which strategies match, choose and lower it.
+
+    in:   func.func on tensors, whose ops are linalg.generic, tensor.pad, tensor.extract_slice, tensor.empty, constants
+    out:  Kernel(storages, nests), each nest a statement with loops, linear accesses and a scalar body
+
+An access is linear in the loop indices: element = offset + sum(stride[l] * index[l]). Unit loops vanish, permutations,
+broadcasts, strided windows and slices are all just strides. What is not linear is `Unsupported` here and goes to the
+plain-loops strategy instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.sizes import Size, product, row_major_strides
+
+
+class Unsupported(Exception):
+    """This function cannot be expressed as loop nests; the text says why."""
+
+
+@dataclass(eq=False)
+class Storage:
+    """Where a tensor's elements are: a binding of the dispatch, or memory local to the workgroup."""
+
+    name: str
+    element: mlir.Type
+    shape: tuple[Size, ...]
+    binding: int | None = None
+    is_output: bool = False
+
+    @property
+    def strides(self) -> tuple[Size, ...]:
+        return row_major_strides(self.shape)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """An access is inside its tensor only while `0 <= shift + sum(coefficients[l] * index[l]) < extent`."""
+
+    coefficients: tuple[int, ...]
+    shift: int
+    extent: Size
+
+
+@dataclass(frozen=True)
+class Access:
+    """Linear access to a storage from a nest's loops.
+
+    With guards it reads the storage only inside them, and `otherwise` (a scalar or another access) outside: that is how
+    padding, concatenation and insertion are read in place.
+    """
+
+    storage: Storage
+    offset: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    guards: tuple[Guard, ...] = ()
+    otherwise: mlir.Value | Access | None = None
+
+
+@dataclass
+class Statement:
+    """One linalg op over loops of a nest; without a body it copies its input.
+
+    `inputs` are accesses, scalars, or (statement, output) of an earlier statement of the nest, kept in registers.
+    `inits[i]` is a constant (a scalar value defined outside), an Access, or None when the old value is not read.
+    """
+
+    body: mlir.Block | None
+    inputs: list[Access | mlir.Value | tuple[int, int]]
+    outputs: list[Access | None]
+    inits: list[mlir.Value | Access | None]
+    reductions: tuple[int, ...]
+    loop_of_index: dict[int, int | None] = field(default_factory=dict)  # linalg.index dim -> nest loop (None: always 0)
+    location: mlir.Location | None = None
+
+    @property
+    def element_types(self) -> list[mlir.Type]:
+        """The type of each output's elements."""
+        if self.body is None:
+            return [output.storage.element for output in self.outputs if output is not None]
+        return [operand.type for operand in list(self.body.operations)[-1].operands]
+
+
+@dataclass
+class Nest:
+    """Loops (extents) with statements that run at each point, values between them in registers."""
+
+    loops: list[Size]
+    statements: list[Statement]
+
+    @property
+    def reductions(self) -> set[int]:
+        return {loop for statement in self.statements for loop in statement.reductions}
+
+    @property
+    def parallel(self) -> list[int]:
+        reductions = self.reductions
+        return [loop for loop in range(len(self.loops)) if loop not in reductions]
+
+    @property
+    def accesses(self) -> list[Access]:
+        found = []
+        for statement in self.statements:
+            candidates = [*statement.inputs, *statement.outputs, *statement.inits]
+            found += [access for access in candidates if isinstance(access, Access)]
+        return found
+
+    @property
+    def points(self) -> int | None:
+        """Iterations, when static."""
+        return product(self.loops).static
+
+
+@dataclass
+class Kernel:
+    """All nests of one dispatch, in order. The first `shared` loops of every nest are the same parallel loops.
+
+    `scalar_arguments` become push constants; `tensors` are those that bodies read at computed positions.
+    """
+
+    storages: list[Storage]
+    nests: list[Nest]
+    shared: int
+    scalar_arguments: list[mlir.Value]
+    tensors: dict[mlir.Value, Storage]
+
+
+@dataclass(frozen=True)
+class LinearExpr:
+    """An affine map result as `constant + sum(coefficient[d] * d)`."""
+
+    coefficients: dict[int, int]
+    constant: int
+
+
+def linear_expr(expr: mlir.AffineExpr) -> LinearExpr:
+    """Decomposes an affine expression; floordiv, mod and symbols are unsupported."""
+    if isinstance(expr, mlir.AffineDimExpr):
+        return LinearExpr({expr.position: 1}, 0)
+    if isinstance(expr, mlir.AffineConstantExpr):
+        return LinearExpr({}, expr.value)
+    if isinstance(expr, mlir.AffineAddExpr):
+        left, right = linear_expr(expr.lhs), linear_expr(expr.rhs)
+        merged = dict(left.coefficients)
+        for loop, coefficient in right.coefficients.items():
+            merged[loop] = merged.get(loop, 0) + coefficient
+        return LinearExpr(merged, left.constant + right.constant)
+    if isinstance(expr, mlir.AffineMulExpr):
+        left, right = linear_expr(expr.lhs), linear_expr(expr.rhs)
+        if left.coefficients and right.coefficients:
+            raise Unsupported(f"index expression {expr} is not linear")
+        scale, other = (left.constant, right) if not left.coefficients else (right.constant, left)
+        return LinearExpr({loop: c * scale for loop, c in other.coefficients.items()}, other.constant * scale)
+    raise Unsupported(f"index expression {expr} is not linear")
+
+
+def generic_maps(op: mlir.OpView) -> list[mlir.AffineMap]:
+    return [mlir.AffineMapAttr(attr).value for attr in mlir.ArrayAttr(op.attributes["indexing_maps"])]
+
+
+def generic_iterators(op: mlir.OpView) -> list[str]:
+    """'parallel' or 'reduction' per loop."""
+    return [
+        "reduction" if "reduction" in str(attr) else "parallel" for attr in mlir.ArrayAttr(op.attributes["iterator_types"])
+    ]
+
+
+def constant_int(value: mlir.Value) -> int | None:
+    """The value of an integer or index constant, else None."""
+    owner = value.owner
+    if isinstance(owner, mlir.Block) or owner.name != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    return attribute.value if isinstance(attribute, mlir.IntegerAttr) else None

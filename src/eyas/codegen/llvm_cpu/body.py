@@ -1,0 +1,107 @@
+"""Runs a scalar linalg body on vectors: each op on vector operands becomes the same op on vectors.
+
+What is uniform across lanes stays scalar until it meets a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, memref, scf, vector
+
+from eyas.codegen.common.sizes import Size
+from eyas.codegen.llvm_cpu.memory import Memory, clone_op
+
+# Reordering is not allowed, fusing a multiply and an add is: that is what PyTorch's and every BLAS's kernels do.
+_CONTRACTED = {"arith.addf", "arith.subf", "arith.mulf"}
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Where a body runs: how many lanes, which of them are on, and what `linalg.index` means there."""
+
+    memory: Memory
+    width: int
+    mask: mlir.Value | None
+    index: Callable[[int], mlir.Value]
+
+
+def evaluate_body(body: mlir.Block | None, arguments: list[mlir.Value | None], lane: Lane) -> list[mlir.Value]:
+    """The values that the body yields for these arguments; a missing body yields its first argument."""
+    if body is None:
+        assert arguments[0] is not None
+        return [arguments[0]]
+    values: dict[mlir.Value, mlir.Value | None] = dict(zip(body.arguments, arguments, strict=True))
+
+    def get(value: mlir.Value) -> mlir.Value:
+        if value not in values:
+            values[value] = lane.memory.scalar(value)
+        found = values[value]
+        assert found is not None, "a body reads an output that has no initial value"
+        return found
+
+    for op in body.operations:
+        op = op.operation
+        if op.name == "linalg.yield":
+            return [get(operand) for operand in op.operands]
+        if op.name == "linalg.index":
+            values[op.results[0]] = lane.index(op.attributes["dim"].value)
+        elif op.name == "cf.assert":
+            _check(get(op.operands[0]), lane)
+        elif op.name == "tensor.extract":
+            values[op.results[0]] = _extract(op, [get(operand) for operand in list(op.operands)[1:]], lane)
+        else:
+            results = _apply(op, [get(operand) for operand in op.operands], lane)
+            values.update(zip(op.results, results, strict=True))
+    raise AssertionError("a linalg body ends with linalg.yield")
+
+
+def _apply(op: mlir.Operation, operands: list[mlir.Value], lane: Lane) -> list[mlir.Value]:
+    types = [result.type for result in op.results]
+    if any(isinstance(operand.type, mlir.VectorType) for operand in operands):
+        scalar_condition = op.name == "arith.select" and not isinstance(operands[0].type, mlir.VectorType)
+        operands = [
+            operand if scalar_condition and position == 0 else lane.memory.as_width(operand, operand.type, lane.width)
+            for position, operand in enumerate(operands)
+        ]
+        types = [mlir.VectorType.get([lane.width], type_) for type_ in types]
+    clone = clone_op(op, operands, types)
+    if op.name in _CONTRACTED:
+        clone.attributes["fastmath"] = mlir.Attribute.parse("#arith.fastmath<contract>")
+    return list(clone.results)
+
+
+def _check(condition: mlir.Value, lane: Lane) -> None:
+    """A failed assert makes the dispatch return non-zero; memory stays safe because reads are clamped."""
+    i1, i32 = mlir.IntegerType.get_signless(1), mlir.IntegerType.get_signless(32)
+    if isinstance(condition.type, mlir.VectorType):
+        if lane.mask is not None:
+            off = arith.XOrIOp(lane.mask, lane.memory.ones_mask(lane.width)).result
+            condition = arith.OrIOp(condition, off).result
+        condition = vector.ReductionOp(i1, vector.CombiningKind.AND, condition).result
+    failed = arith.XOrIOp(condition, lane.memory.at.constant(i1, 1)).result
+    branch = scf.IfOp(failed)
+    with mlir.InsertionPoint(branch.then_block):
+        memref.StoreOp(lane.memory.at.constant(i32, 1), lane.memory.at.status, [lane.memory.at.index(0)])
+        scf.YieldOp([])
+
+
+def _extract(op: mlir.Operation, indices: list[mlir.Value], lane: Lane) -> mlir.Value:
+    """Reads a tensor at computed positions, each clamped into its dimension."""
+    memory = lane.memory
+    storage = memory.tensors[op.operands[0]]
+    address = memory.at.index(0)
+    width = max((i.type.shape[0] for i in indices if isinstance(i.type, mlir.VectorType)), default=1)
+    for index, size, stride in zip(indices, storage.shape, storage.strides, strict=True):
+        lanes = index.type.shape[0] if isinstance(index.type, mlir.VectorType) else 1
+        if size == Size(1):
+            continue
+        last = arith.SubIOp(memory.size(size), memory.at.index(1)).result
+        low = memory.splat(memory.at.index(0), lanes)
+        clamped = arith.MaxSIOp(arith.MinSIOp(index, memory.splat(last, lanes)).result, low).result
+        address = memory.add(address, memory.multiply_sizes(clamped, stride))
+    if width == 1:
+        return memory.load(storage, address, 1, Size(0), None)
+    return memory.gather_tensor(storage, memory.as_width(address, address.type, width), width, lane.mask)

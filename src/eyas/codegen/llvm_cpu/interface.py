@@ -1,0 +1,107 @@
+"""The entry function of a CPU executable: the dispatch ABI (runtime/include/eyas/executable.h) seen as memrefs and indices.
+
+    func.func @name(%dispatch: !llvm.ptr, %workgroup: !llvm.ptr) -> i32
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, builtin, func, llvm, memref
+
+# Byte offsets of the ABI structs.
+_DISPATCH_BINDINGS, _DISPATCH_CONSTANTS = 0, 16
+_WORKGROUP_ID = 0
+
+
+class Interface:
+    """Builds the entry function and hands out what its body needs. Use inside `with interface.body:`."""
+
+    def __init__(self, name: str, constant_count: int):
+        pointer = mlir.Type.parse("!llvm.ptr")
+        i32 = mlir.IntegerType.get_signless(32)
+        self.function = func.FuncOp(name, ([pointer, pointer], [i32]))
+        self.block = self.function.add_entry_block()
+        self.dispatch, self.workgroup = self.block.arguments
+        self._constants: dict[tuple[str, object], mlir.Value] = {}
+        with mlir.InsertionPoint(self.block):
+            self.status = memref.AllocaOp(mlir.MemRefType.get([1], i32), [], []).result
+            zero = arith.ConstantOp(i32, mlir.IntegerAttr.get(i32, 0)).result
+            first = arith.ConstantOp(mlir.IndexType.get(), mlir.IntegerAttr.get(mlir.IndexType.get(), 0)).result
+            memref.StoreOp(zero, self.status, [first])
+            # Constants and stack memory that bodies ask for later are inserted here, so that they dominate them.
+            self.top = mlir.InsertionPoint(list(self.block.operations)[-1])
+            self.ids = [self._load_id(axis) for axis in range(3)]
+            self.constants = [self._load_constant(ordinal) for ordinal in range(constant_count)]
+            # Scalars that depend on push constants are inserted before this (dead) op.
+            self.prologue = mlir.InsertionPoint(arith.ConstantOp(i32, mlir.IntegerAttr.get(i32, 0)))
+        self.body = mlir.InsertionPoint(self.block)
+
+    def finish(self) -> None:
+        """Returns the status that asserts may have set."""
+        with self.body:
+            status = memref.LoadOp(self.status, [self.index(0)]).result
+            func.ReturnOp([status])
+
+    def index(self, value: int) -> mlir.Value:
+        """An index constant at the top of the function."""
+        return self.constant(mlir.IndexType.get(), value)
+
+    def constant(self, type_: mlir.Type, value: object) -> mlir.Value:
+        """A scalar constant at the top of the function, made once."""
+        key = (str(type_), value)
+        if key not in self._constants:
+            with self.top, mlir.Location.unknown():
+                if isinstance(type_, mlir.FloatType):
+                    attribute = mlir.FloatAttr.get(type_, value)
+                else:
+                    attribute = mlir.IntegerAttr.get(type_, value)
+                self._constants[key] = arith.ConstantOp(type_, attribute).result
+        return self._constants[key]
+
+    def binding(self, ordinal: int, type_: mlir.MemRefType, sizes: Sequence[mlir.Value], strides: Sequence[mlir.Value]):
+        """Binding `ordinal` as a memref whose descriptor says `sizes` and `strides` (index values)."""
+        i64 = mlir.IntegerType.get_signless(64)
+        pointer = self._load_pointer(self._load_pointer(self.dispatch, _DISPATCH_BINDINGS), 8 * ordinal)
+        rank = len(sizes)
+        fields = "ptr, ptr, i64" + (f", array<{rank} x i64>, array<{rank} x i64>" if rank else "")
+        struct = mlir.Type.parse(f"!llvm.struct<({fields})>")
+        value = llvm.PoisonOp(struct).result
+
+        def insert(item: mlir.Value, *position: int) -> None:
+            nonlocal value
+            value = llvm.InsertValueOp(value, item, mlir.DenseI64ArrayAttr.get(list(position))).result
+
+        insert(pointer, 0)
+        insert(pointer, 1)
+        insert(llvm.ConstantOp(i64, mlir.IntegerAttr.get(i64, 0)).result, 2)
+        for position, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+            insert(arith.IndexCastOp(i64, size).result, 3, position)
+            insert(arith.IndexCastOp(i64, stride).result, 4, position)
+        return builtin.UnrealizedConversionCastOp([type_], [value]).results[0]
+
+    def _load_pointer(self, base: mlir.Value, offset: int) -> mlir.Value:
+        return llvm.LoadOp(mlir.Type.parse("!llvm.ptr"), self._at(base, offset)).result
+
+    def _load_id(self, axis: int) -> mlir.Value:
+        i32 = mlir.IntegerType.get_signless(32)
+        loaded = llvm.LoadOp(i32, self._at(self.workgroup, _WORKGROUP_ID + 4 * axis)).result
+        return arith.IndexCastUIOp(mlir.IndexType.get(), loaded).result
+
+    def _load_constant(self, ordinal: int) -> mlir.Value:
+        i64 = mlir.IntegerType.get_signless(64)
+        base = self._load_pointer(self.dispatch, _DISPATCH_CONSTANTS)
+        return arith.IndexCastOp(mlir.IndexType.get(), llvm.LoadOp(i64, self._at(base, 8 * ordinal)).result).result
+
+    def _at(self, base: mlir.Value, offset: int) -> mlir.Value:
+        if offset == 0:
+            return base
+        return llvm.GEPOp(
+            mlir.Type.parse("!llvm.ptr"),
+            base,
+            [],
+            mlir.DenseI32ArrayAttr.get([offset]),
+            mlir.TypeAttr.get(mlir.IntegerType.get_signless(8)),
+            mlir.Attribute.parse("0 : i32"),
+        ).result

@@ -1,0 +1,164 @@
+"""From loops, vectors and memrefs to the LLVM dialect, with no cast left over.
+
+Entry functions `(!llvm.ptr, !llvm.ptr) -> i32` keep external linkage; a `private` function with a body becomes internal,
+so that LLVM may inline and drop it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, func, memref, scf, vector
+
+from eyas.ir.diagnostics import raise_as_compile_error
+from eyas.ir.passes import run_upstream
+from eyas.targets import Target
+
+_CALLED_FROM_LIBM = {"math.expm1": "expm1"}
+"""Ops that `convert-math-to-llvm` would lower with a loss of accuracy (exp(x) - 1) and that libm has."""
+
+
+def pipeline(target: Target) -> tuple[str, ...]:
+    """The upstream passes, in the order that leaves nothing behind."""
+    narrow = ["bf16"] if target.has_f16_arith else ["bf16", "f16"]
+    return (
+        # Vectors: first what only makes sense while shapes are whole, then down to one dimension.
+        "func.func(lower-vector-multi-reduction,lower-vector-mask)",
+        "convert-linalg-to-loops",
+        "scf-forall-to-for",
+        "convert-vector-to-scf{full-unroll}",
+        "lower-affine",
+        # Narrow floats compute in f32: one rounding per op, the same on every machine, and vector code instead of calls.
+        "math-extend-to-supported-types{target-type=f32}",
+        f"arith-emulate-unsupported-floats{{source-types={','.join(narrow)} target-type=f32}}",
+        # Math: integer and mixed powers as loops, complex as pairs, the rest as intrinsics, and libm for what has none.
+        "convert-math-to-funcs{min-width-of-fpowi-exponent=1}",
+        "convert-complex-to-standard",
+        "convert-math-to-llvm{approximate-log1p=false}",
+        "convert-math-to-libm",
+        # Control flow, then addresses: expand-strided-metadata makes affine.apply, hence the second lower-affine.
+        "convert-scf-to-cf",
+        "memref-expand",
+        "expand-strided-metadata",
+        "lower-affine",
+        f"arith-expand{{include-bf16={'false' if target.has_bf16_dot else 'true'}}}",
+        # Reassociation lets a reduction be a tree; an outer product keeps a contraction in registers.
+        "convert-vector-to-llvm{reassociate-fp-reductions vector-contract-lowering=outerproduct}",
+        "convert-complex-to-llvm",
+        "convert-index-to-llvm",
+        "finalize-memref-to-llvm{use-aligned-alloc}",
+        "convert-arith-to-llvm",
+        "convert-func-to-llvm",
+        "convert-cf-to-llvm",
+        "convert-ub-to-llvm",
+        "reconcile-unrealized-casts",
+        "canonicalize",
+        "cse",
+    )
+
+
+def lower_to_llvm(module: mlir.Module, target: Target) -> None:
+    """Lowers a module in place to the LLVM dialect. Fails with a CompileError that names the op's place."""
+    try:
+        with module.context, mlir.Location.unknown():
+            _call_libm(module)
+            _expand_strided_copies(module)
+            run_upstream(module, ",".join(pipeline(target)))
+            _make_private_internal(module)
+            _hoist_static_allocas(module)
+    except mlir.MLIRError as error:
+        raise_as_compile_error(error, "lowering to LLVM")
+
+
+def _find(module: mlir.Module, *names: str) -> list[mlir.Operation]:
+    found: list[mlir.Operation] = []
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        if op.name in names:
+            found.append(op)
+        return mlir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def _call_libm(module: mlir.Module) -> None:
+    """Replaces the ops of `_CALLED_FROM_LIBM` on f32, f64 and 1-D vectors of them by calls, element by element."""
+    declared: set[str] = set()
+    for op in _find(module, *_CALLED_FROM_LIBM):
+        operand = op.operands[0]
+        is_vector = isinstance(operand.type, mlir.VectorType)
+        element = mlir.VectorType(operand.type).element_type if is_vector else operand.type
+        if str(element) not in ("f32", "f64") or (is_vector and mlir.VectorType(operand.type).rank != 1):
+            continue
+        symbol = _CALLED_FROM_LIBM[op.name] + ("f" if str(element) == "f32" else "")
+        if symbol not in declared:
+            declared.add(symbol)
+            with mlir.InsertionPoint.at_block_begin(module.body):
+                func.FuncOp(symbol, ((element,), (element,)), visibility="private")
+        with mlir.InsertionPoint(op), op.location:
+            if not is_vector:
+                result = func.call([element], symbol, [operand])
+            else:
+                result = operand
+                for lane in range(mlir.VectorType(operand.type).shape[0]):
+                    value = func.call([element], symbol, [vector.extract(operand, [], [lane])])
+                    result = vector.insert(value, result, [], [lane])
+        op.results[0].replace_all_uses_with(result)
+        op.erase()
+
+
+def _expand_strided_copies(module: mlir.Module) -> None:
+    """Makes loops of the copies that upstream would turn into a call of its own runtime library (`memrefCopy`)."""
+    for op in _find(module, "memref.copy"):
+        source, destination = op.operands
+        types = [mlir.MemRefType(value.type) for value in (source, destination)]
+        if all(kind.layout == mlir.AffineMapAttr.get(mlir.AffineMap.get_identity(kind.rank)) for kind in types):
+            continue
+        with mlir.InsertionPoint(op), op.location:
+            zero, one = (arith.constant(mlir.IndexType.get(), value) for value in (0, 1))
+            indices: list[mlir.Value] = []
+            insertion = mlir.InsertionPoint(op)
+            for dim in range(types[0].rank):
+                with insertion:
+                    size = memref.dim(source, arith.constant(mlir.IndexType.get(), dim))
+                    loop = scf.ForOp(zero, size, one)
+                indices.append(loop.induction_variable)
+                with mlir.InsertionPoint(loop.body):
+                    end = scf.YieldOp([])
+                insertion = mlir.InsertionPoint(end)
+            with insertion:
+                memref.store(memref.load(source, indices), destination, indices)
+        op.erase()
+
+
+def _functions(module: mlir.Module) -> Iterator[mlir.Operation]:
+    return (op.operation for op in module.body.operations if op.operation.name == "llvm.func")
+
+
+def _make_private_internal(module: mlir.Module) -> None:
+    internal = mlir.Attribute.parse("#llvm.linkage<internal>")
+    for function in _functions(module):
+        has_body = len(function.regions[0].blocks) > 0
+        private = "sym_visibility" in function.attributes and str(function.attributes["sym_visibility"]) == '"private"'
+        if has_body and (private or str(function.attributes["linkage"]) == "#llvm.linkage<linkonce_odr>"):
+            function.attributes["linkage"] = internal
+
+
+def _hoist_static_allocas(module: mlir.Module) -> None:
+    """Moves allocas of constant size to the entry block: inside a loop each iteration would grow the stack."""
+    for op in _find(module, "llvm.alloca"):
+        size = op.operands[0].owner
+        if isinstance(size, mlir.Block) or size.name != "llvm.mlir.constant":
+            continue
+        function = op.parent
+        while function.name != "llvm.func":
+            function = function.parent
+        entry = function.regions[0].blocks[0]
+        if op.block == entry:
+            continue
+        first = entry.operations[0]
+        if first.operation != size:
+            size.move_before(first)
+        op.move_after(size)

@@ -1,0 +1,18 @@
+"""Strategies: one file each, tried in order. The first that matches lowers the dispatch; `loops` matches everything.
+
+A strategy says what it matches, its knobs, how it chooses them, and how it lowers. The heuristic, the tuner, the verifier
+and `eyas explain` read the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eyas.codegen.llvm_cpu.strategies.base import Strategy
+from eyas.codegen.llvm_cpu.strategies.contraction import Contraction
+from eyas.codegen.llvm_cpu.strategies.loops import Loops
+from eyas.codegen.llvm_cpu.strategies.rows import Rows
+
+STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Loops)
+
+__all__ = ["STRATEGIES", "Strategy"]

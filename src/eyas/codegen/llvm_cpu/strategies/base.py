@@ -1,0 +1,64 @@
+"""What every strategy offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.llvm_cpu.emit import emit_kernel
+from eyas.codegen.llvm_cpu.interface import Interface
+from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule
+from eyas.targets import Target
+
+
+@dataclass(frozen=True)
+class Strategy(ABC):
+    """One way to lower a dispatch. Instances are a choice: the kernel and the knobs for it."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def choose(cls, kernel: Kernel | None, target: Target) -> Strategy | str:
+        """The strategy with its default knobs for this kernel, or the reason why it does not apply."""
+
+    @property
+    @abstractmethod
+    def grid(self) -> tuple[GridAxis, ...]:
+        """How many workgroups the dispatch has, per axis."""
+
+    @abstractmethod
+    def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
+        """Adds the entry function to the module. `function` is the dispatch function on tensors."""
+
+    def describe(self) -> str:
+        """Knobs in words, for `eyas explain`."""
+        return ""
+
+
+@dataclass(frozen=True)
+class NestStrategy(Strategy):
+    """A strategy that emits loop nests under a schedule."""
+
+    kernel: Kernel
+    schedule: Schedule
+
+    @property
+    def grid(self) -> tuple[GridAxis, ...]:
+        return self.schedule.grid
+
+    def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
+        with mlir.InsertionPoint(module.body), function.operation.location:
+            interface = Interface(mlir.StringAttr(function.attributes["sym_name"]).value, len(self.kernel.scalar_arguments))
+            emit_kernel(self.kernel, self.schedule, interface)
+            interface.finish()
+
+    def describe(self) -> str:
+        tile = self.schedule.tiles[0] if self.schedule.tiles else None
+        if tile is None:
+            return ""
+        return f"width={tile.width} vectors={tile.vectors} rows={tile.unroll}"

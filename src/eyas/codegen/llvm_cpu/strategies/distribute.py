@@ -1,0 +1,56 @@
+"""How many workgroups: enough to keep the cores busy, few enough that starting one costs nothing beside its work."""
+
+from __future__ import annotations
+
+from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.llvm_cpu.schedule import GridAxis, Tile
+
+# A workgroup costs about 0.1 us to claim and start; this many scalar operations take some 10 us.
+_MINIMUM_POINTS = 16_384
+_WORKGROUPS = 16
+_MAX_AXES = 3
+# What a loop of unknown extent is cut into.
+_DYNAMIC_PIECE_POINTS = 32_768
+
+
+def distribute(kernel: Kernel, tiles: list[Tile]) -> tuple[GridAxis, ...]:
+    """Cuts the outermost parallel loops into pieces until there are enough workgroups."""
+    if not kernel.nests:
+        return ()
+    nest, tile = kernel.nests[0], tiles[0]
+    loops = list(range(kernel.shared)) if len(kernel.nests) > 1 else nest.parallel
+    steps = {tile.unroll_loop: tile.unroll, tile.vector_loop: tile.width * tile.vectors}
+    if len(kernel.nests) > 1:
+        steps = {}
+    points = sum(product(n.loops).static or 0 for n in kernel.nests)
+    dynamic = any(not product(n.loops).is_static for n in kernel.nests)
+    if not dynamic and points < 2 * _MINIMUM_POINTS:
+        return ()
+    wanted = _WORKGROUPS if dynamic else min(_WORKGROUPS, points // _MINIMUM_POINTS)
+
+    axes: list[GridAxis] = []
+    count = 1
+    for loop in loops:
+        extent, step = nest.loops[loop], steps.get(loop, 1)
+        if len(axes) == _MAX_AXES or count >= wanted:
+            break
+        if extent.static is None:
+            axes.append(GridAxis(loop, extent, _dynamic_piece(nest.loops, loop, step)))
+            count *= 4  # a guess: dynamic loops are rarely short
+            continue
+        blocks = -(-extent.static // step)
+        if blocks <= 1:
+            continue
+        pieces = min(blocks, -(-wanted // count))
+        piece = -(-blocks // pieces) * step
+        axes.append(GridAxis(loop, extent, piece))
+        count *= -(-extent.static // piece)
+    # x is the fastest axis, so it takes the innermost loop: neighbours in time then share operands.
+    return tuple(reversed(axes))
+
+
+def _dynamic_piece(loops: list[Size], loop: int, step: int) -> int:
+    rest = product([size for other, size in enumerate(loops) if other != loop])
+    per_index = max(1, rest.static if rest.static is not None else 256)
+    return max(1, _DYNAMIC_PIECE_POINTS // per_index // step) * step

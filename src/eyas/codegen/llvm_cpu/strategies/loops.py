@@ -1,0 +1,133 @@
+"""Plain loops through upstream bufferisation: the strategy that any op of the input contract has.
+
+One workgroup, no vectors of ours (LLVM finds some). Slow is allowed here; failing is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, bufferization, memref, scf
+
+from eyas.codegen.common.analyze import DIM_ARGS
+from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.llvm_cpu.interface import Interface
+from eyas.codegen.llvm_cpu.schedule import GridAxis
+from eyas.codegen.llvm_cpu.strategies.base import Strategy
+from eyas.ir import run_upstream
+from eyas.targets import Target
+
+_BUFFERIZE = (
+    "func.func(tm-tensor-bufferize),"
+    "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"
+    "one-shot-bufferize{allow-unknown-ops=false},"
+    "buffer-deallocation-pipeline,"
+    "func.func(tm-tensor-to-loops),convert-bufferization-to-memref,convert-linalg-to-loops,canonicalize,cse"
+)
+
+
+@dataclass(frozen=True)
+class Loops(Strategy):
+    name: ClassVar[str] = "loops"
+
+    @classmethod
+    def choose(cls, kernel: Kernel | None, target: Target) -> Loops:
+        return cls()
+
+    @property
+    def grid(self) -> tuple[GridAxis, ...]:
+        return ()
+
+    def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
+        block = function.regions[0].blocks[0]
+        name = mlir.StringAttr(function.attributes["sym_name"]).value
+        scalars = [argument for argument in block.arguments if not isinstance(argument.type, mlir.RankedTensorType)]
+        with mlir.InsertionPoint(module.body), function.operation.location:
+            interface = Interface(name, len(scalars))
+            with interface.body:
+                _inline(function, interface)
+            interface.finish()
+        _lower_asserts_after(module)
+
+
+def _inline(function: mlir.OpView, interface: Interface) -> None:
+    """Clones the dispatch function's body between tensors read from, and written to, the bindings."""
+    block = function.regions[0].blocks[0]
+    dims = iter(list(mlir.DenseI64ArrayAttr(function.attributes[DIM_ARGS])) if DIM_ARGS in function.attributes else [])
+    values: dict[mlir.Value, mlir.Value] = {}
+    ordinal, constant = 0, 0
+
+    def bind(type_: mlir.RankedTensorType) -> mlir.Value:
+        nonlocal ordinal
+        shape = list(type_.shape) if type_.rank else []
+        dynamic = mlir.ShapedType.get_dynamic_size()
+        sizes = [interface.constants[next(dims)] if d == dynamic else interface.index(d) for d in shape]
+        strides, running = [], interface.index(1)
+        for size in reversed(sizes):
+            strides.append(running)
+            running = arith.MulIOp(running, size).result
+        buffer = interface.binding(ordinal, mlir.MemRefType.get(shape, type_.element_type), sizes, strides[::-1])
+        ordinal += 1
+        return buffer
+
+    for argument in block.arguments:
+        if isinstance(argument.type, mlir.RankedTensorType):
+            buffer = bind(argument.type)
+            values[argument] = bufferization.ToTensorOp(argument.type, buffer, restrict=True).result
+        else:
+            values[argument] = interface.constants[constant]
+            constant += 1
+    for op in block.operations:
+        if op.operation.name == "func.return":
+            for operand in op.operands:
+                destination = bind(operand.type)
+                bufferization.MaterializeInDestinationOp(
+                    None, values[operand], destination, restrict=True, writable=True
+                )
+            return
+        clone = op.operation.clone().operation
+        _remap(clone, values)
+        values.update(zip(op.results, clone.results, strict=True))
+
+
+def _remap(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> None:
+    """Points operands, nested ones too, at the clones."""
+    for position, value in enumerate(op.operands):
+        if value in values:
+            op.operands[position] = values[value]
+    for region in op.regions:
+        for inner_block in region.blocks:
+            for inner in inner_block.operations:
+                _remap(inner.operation, values)
+
+
+def _lower_asserts_after(module: mlir.Module) -> None:
+    """Bufferises, then turns each assert into a store to the status that the function returns."""
+    run_upstream(module, _BUFFERIZE)
+    asserts: list[mlir.Operation] = []
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        if op.name == "cf.assert":
+            asserts.append(op)
+        return mlir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    i1, i32 = mlir.IntegerType.get_signless(1), mlir.IntegerType.get_signless(32)
+    for op in asserts:
+        function = op.parent
+        while function.operation.name != "func.func":
+            function = function.operation.parent
+        status = next(
+            o.result for o in function.regions[0].blocks[0].operations if o.operation.name == "memref.alloca"
+        )
+        with mlir.InsertionPoint(op), op.location:
+            failed = arith.XOrIOp(op.operands[0], arith.ConstantOp(i1, mlir.BoolAttr.get(True)).result).result
+            branch = scf.IfOp(failed)
+            with mlir.InsertionPoint(branch.then_block):
+                one = arith.ConstantOp(i32, mlir.IntegerAttr.get(i32, 1)).result
+                zero = arith.ConstantOp(mlir.IndexType.get(), mlir.IntegerAttr.get(mlir.IndexType.get(), 0)).result
+                memref.StoreOp(one, status, [zero])
+                scf.YieldOp([])
+        op.erase()

@@ -1,0 +1,110 @@
+"""Elementwise ops, reductions, normalisations and softmax: rows in vectors, everything between ops kept near.
+
+Several ops that share their outer loops run row by row, so that a row of intermediates stays in the first-level cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.sizes import Size
+from eyas.codegen.llvm_cpu.combine import combiner_of
+from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
+from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
+from eyas.codegen.llvm_cpu.strategies.distribute import distribute
+from eyas.targets import Target
+
+_REDUCTION_ACCUMULATORS = 4
+
+
+@dataclass(frozen=True)
+class Rows(NestStrategy):
+    name: ClassVar[str] = "rows"
+
+    @classmethod
+    def choose(cls, kernel: Kernel | None, target: Target) -> Rows | str:
+        if kernel is None:
+            return "not expressible as loop nests"
+        tiles = [choose_tile(nest, target) for nest in kernel.nests]
+        return cls(kernel, Schedule(tuple(tiles), distribute(kernel, tiles)))
+
+
+def choose_tile(nest: Nest, target: Target) -> Tile:
+    """Lanes along the loop in which memory is contiguous: a parallel one, or else a reduction."""
+    if nest_is_scalar(nest):
+        return Tile()
+    parallel = _contiguous_loop(nest, nest.parallel)
+    reduction = _lane_reduction(nest)
+    if reduction is not None and (parallel is None or _is_strided(nest, parallel)):
+        width = vector_width(nest, reduction, target)
+        if width > 1:
+            extent = nest.loops[reduction].static
+            vectors = _REDUCTION_ACCUMULATORS
+            while extent is not None and vectors > 1 and extent < 2 * width * vectors:
+                vectors //= 2
+            return Tile(width, reduction, vectors)
+    if parallel is None:
+        return Tile()
+    return Tile(vector_width(nest, parallel, target), parallel)
+
+
+def nest_is_scalar(nest: Nest) -> bool:
+    """Whether a body or type rules vectors out."""
+    for access in nest.accesses:
+        if not isinstance(access.storage.element, mlir.FloatType | mlir.IntegerType):
+            return True
+    return False
+
+
+def vector_width(nest: Nest, loop: int, target: Target) -> int:
+    """Lanes for a loop: the register by the widest stored element, and no wider than the loop needs."""
+    bits = max([32] + [_bits(type_) for statement in nest.statements for type_ in statement.element_types])
+    width = target.lanes(bits)
+    extent = nest.loops[loop].static
+    while extent is not None and width > 1 and width // 2 >= extent:
+        width //= 2
+    return width
+
+
+def _bits(type_: mlir.Type) -> int:
+    return type_.width if isinstance(type_, mlir.FloatType | mlir.IntegerType) else 64
+
+
+def _contiguous_loop(nest: Nest, loops: list[int]) -> int | None:
+    """The loop in which all outputs advance by one element."""
+    outputs = [output for statement in nest.statements for output in statement.outputs if output is not None]
+    for loop in reversed(loops):
+        if outputs and all(output.strides[loop] == Size(1) for output in outputs):
+            return loop
+    return None
+
+
+def _is_strided(nest: Nest, loop: int) -> bool:
+    """Whether some input jumps from lane to lane."""
+    inputs = [source for statement in nest.statements for source in statement.inputs if isinstance(source, Access)]
+    return any(source.strides[loop] not in (Size(0), Size(1)) for source in inputs)
+
+
+def _lane_reduction(nest: Nest) -> int | None:
+    """A reduction that may run across lanes: contiguous or constant inputs, and a combiner that allows it."""
+    statement = nest.statements[0]
+    if len(nest.statements) != 1 and any(s.reductions for s in nest.statements[1:]):
+        return None
+    if not statement.reductions or combiner_of(statement.body, len(statement.inputs)) is None:
+        return None
+    if _has_assert(statement.body):
+        return None
+    for loop in reversed(statement.reductions):
+        inputs = [source for source in statement.inputs if isinstance(source, Access)]
+        if inputs and all(source.strides[loop] in (Size(0), Size(1)) for source in inputs):
+            if any(source.strides[loop] == Size(1) for source in inputs):
+                return loop
+    return None
+
+
+def _has_assert(body: mlir.Block | None) -> bool:
+    return body is not None and any(op.operation.name == "cf.assert" for op in body.operations)

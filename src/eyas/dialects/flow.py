@@ -1,0 +1,119 @@
+"""`flow`: a program as a graph of tensors and dispatches.
+
+Values are immutable tensors. Weights are `flow.parameter`s, reshapes and slices are views, `flow.tie_shape` says how large
+dynamic tensors are. Work is in private functions marked `flow.executable`, called by `func.call ... {flow.dispatch}`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch_mlir import ir as mlir
+
+from eyas.ir.dialect import Dialect, Operand, Pure, Result
+
+
+class Flow(Dialect, name="flow"):
+    pass
+
+
+class ParameterOp(Flow.Operation, name="parameter", traits=[Pure]):
+    """A weight, by name. Its bytes live outside the IR, in the program's parameter table.
+
+    Fails to verify when the name is empty or the type has a dynamic dimension.
+
+        %0 = "flow.parameter"() {key = "fc.weight"} : () -> tensor<10x64xf32>
+    """
+
+    key: mlir.StringAttr
+    value: Result[Any]
+
+    def verify_invariants(self) -> bool:
+        type_ = self.value.type
+        if not self.key.value:
+            self.location.emit_error("flow.parameter needs a name")
+            return False
+        if not isinstance(type_, mlir.RankedTensorType) or not type_.has_static_shape:
+            self.location.emit_error(f"flow.parameter '{self.key.value}' must have a static tensor type, got {type_}")
+            return False
+        return True
+
+
+class ReshapeOp(Flow.Operation, name="reshape", traits=[Pure]):
+    """The same elements in row-major order under another shape; never moves data.
+
+    `dims` are the values of the result's dynamic dimensions, in order.
+    """
+
+    source: Operand[Any]
+    dims: Sequence[Operand[mlir.IndexType]]
+    result: Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return _check_dims(self, [self.result], self.dims)
+
+
+class TieShapeOp(Flow.Operation, name="tie_shape"):
+    """States the values of a tensor's dynamic dimensions, in order, so that its buffer can be sized without it.
+
+        "flow.tie_shape"(%0, %batch) : (tensor<?x4xf32>, index) -> ()
+    """
+
+    source: Operand[Any]
+    dims: Sequence[Operand[mlir.IndexType]]
+
+    def verify_invariants(self) -> bool:
+        return _check_dims(self, [self.source], self.dims)
+
+
+class SliceOp(Flow.Operation, name="slice", traits=[Pure]):
+    """A contiguous part of a tensor that starts `offset` elements in; never moves data."""
+
+    source: Operand[Any]
+    offset: mlir.IntegerAttr
+    result: Result[Any]
+
+
+class LoadOp(Flow.Operation, name="load", traits=[Pure]):
+    """Reads one integer element of a tensor into the host program: waits for the work that makes it."""
+
+    source: Operand[Any]
+    index: mlir.IntegerAttr
+    value: Result[Any]
+
+
+DISPATCH = "flow.dispatch"
+"""Marks a `func.call` that runs its callee on the device: tensors and index scalars in, tensors out.
+
+Upstream's call is used as it is because IRDL, in which Python dialects are declared, has no operand lists of mixed types.
+"""
+
+EXECUTABLE = "flow.executable"
+"""Marks a private function that dispatches call."""
+
+NOT_FUSED = "flow.not_fused"
+"""On an op: why it did not join the dispatch of its producer."""
+
+
+def is_dispatch(op: mlir.Operation | mlir.OpView) -> bool:
+    return op.operation.name == "func.call" and DISPATCH in op.operation.attributes
+
+
+def is_executable(op: mlir.Operation | mlir.OpView) -> bool:
+    return op.operation.name == "func.func" and EXECUTABLE in op.operation.attributes
+
+
+def dynamic_dims(values: Sequence[mlir.Value]) -> list[tuple[mlir.Value, int]]:
+    """(value, dimension) of each dynamic dimension, in the order that `dims` operands follow."""
+    found = []
+    for value in values:
+        type_ = mlir.ShapedType(value.type)
+        found += [(value, index) for index in range(type_.rank) if type_.is_dynamic_dim(index)]
+    return found
+
+
+def _check_dims(op: mlir.OpView, results: Sequence[mlir.Value], dims: Sequence[mlir.Value]) -> bool:
+    expected, given = len(dynamic_dims(results)), len(list(dims))
+    if expected == given:
+        return True
+    op.location.emit_error(f"'{op.name}' needs {expected} values for dynamic dimensions, got {given}")
+    return False

@@ -1,0 +1,82 @@
+"""Frontends: a model of PyTorch, ONNX, JAX or MLIR text enters; an `ImportedProgram` in the input contract leaves.
+
+Nothing of a framework is imported until one of its objects arrives.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from eyas.errors import FrontendError, UsageError
+
+if TYPE_CHECKING:
+    from eyas.frontends.program import ImportedProgram
+
+__all__ = ["import_model"]
+
+# File name endings -> the frontend that reads them.
+_BY_SUFFIX = {
+    ".onnx": "from_onnx",
+    ".pt2": "from_torch",
+    ".mlir": "from_mlir",
+    ".mlirbc": "from_mlir",
+    ".stablehlo": "from_mlir",
+}
+
+ACCEPTED = (
+    "a torch.nn.Module with example inputs, a torch.export.ExportedProgram or a .pt2 path; an .onnx path or"
+    " onnx.ModelProto; a JAX function with example arguments or a jax.export.Exported; a .mlir/.mlirbc/.stablehlo path,"
+    " MLIR text, or StableHLO bytes"
+)
+
+
+def import_model(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: Any) -> ImportedProgram:
+    """Brings a model into the input contract.
+
+    `args` and `kwargs` are example inputs of the model's call. `dynamic_shapes` is what the framework says:
+    `torch.export.Dim`s for PyTorch; for ONNX, input name -> shape of ints and symbol names.
+    """
+    frontend = importlib.import_module(f"eyas.frontends.{_choose(model)}")
+    return frontend.import_model(model, args, kwargs, dynamic_shapes)
+
+
+def _choose(model: Any) -> str:
+    import os
+
+    if isinstance(model, os.PathLike) or (isinstance(model, str) and "\n" not in model):
+        path = os.fspath(model)
+        suffix = os.path.splitext(str(path))[1].lower()
+        if suffix in _BY_SUFFIX:
+            return _BY_SUFFIX[suffix]
+        if suffix in (".pt", ".pth", ".bin", ".safetensors", ".ckpt"):
+            raise UsageError(
+                f"'{path}' holds weights without a program; build the torch.nn.Module, load them into it, and pass the"
+                " module with example inputs"
+            )
+        raise UsageError(f"cannot tell what '{path}' is from its ending; accepted: {', '.join(_BY_SUFFIX)}")
+    if isinstance(model, (str, bytes, bytearray, memoryview)):
+        return "from_mlir"
+    # A class of the framework anywhere among the bases decides, so that users' own subclasses are seen.
+    packages = {base.__module__.partition(".")[0] for base in type(model).__mro__}
+    if packages & {"torch"}:
+        return "from_torch"
+    if packages & {"onnx"}:
+        return "from_onnx"
+    if packages & {"jax", "jaxlib"}:
+        return "from_jax"
+    if packages & {"torch_mlir"}:
+        return "from_mlir"
+    if callable(model):
+        return _choose_for_function(model)
+    raise FrontendError(f"cannot import a {type(model).__module__}.{type(model).__qualname__}; accepted: {ACCEPTED}")
+
+
+def _choose_for_function(function: Any) -> str:
+    """A plain function is JAX's when jax is loaded: nothing else takes functions."""
+    import sys
+
+    if "jax" in sys.modules:
+        return "from_jax"
+    name = getattr(function, "__qualname__", type(function).__name__)
+    raise FrontendError(f"cannot import the function '{name}': only JAX functions are accepted; accepted: {ACCEPTED}")

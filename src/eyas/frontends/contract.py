@@ -1,0 +1,168 @@
+"""The last steps that all frontends share: lowering with errors that name the user's node, parameters out, checks."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from eyas.errors import FrontendError, UnsupportedOpError
+from eyas.frontends.locations import describe_source
+from eyas.frontends.parameters import Parameter
+from eyas.frontends.program import print_module
+from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module, run_upstream
+from eyas.passes.input.drop_asserts import DropAsserts
+from eyas.passes.input.externalize_parameters import ExternalizeParameters, take_values
+from eyas.passes.input.verify_input_contract import VerifyInputContract, op_label
+from eyas.passes.input.wrap_scalars import WrapScalars
+
+TO_CONTRACT = PassPipeline(
+    (
+        # Private functions disappear into @main.
+        Upstream("inline,symbol-dce"),
+        DropAsserts(),
+        WrapScalars(),
+        # Index arithmetic arrives as affine.apply from some importers.
+        Upstream("lower-affine"),
+        Upstream("canonicalize,cse,symbol-dce"),
+        ExternalizeParameters(),
+        VerifyInputContract(),
+    )
+)
+
+
+def prepare_context() -> mlir.Context:
+    """A fresh context for one import (resource names are unique per context), with torch's helper dialects loaded."""
+    context = make_context()
+    # torch_c and tm_tensor have no registration of their own: a pipeline that depends on them loads them.
+    run_upstream(parse_module("module {}", context), "torch-backend-to-linalg-on-tensors-backend-pipeline")
+    return context
+
+
+def keep_early_text(module: mlir.Module) -> Callable[[int], str]:
+    """Remembers the module as it is now, as bytecode; prints it when asked."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    data = buffer.getvalue()
+    return lambda limit: print_module(parse_module(data, prepare_context()), limit)
+
+
+def lower(module: mlir.Module, passes: str) -> None:
+    """Runs an upstream pipeline; a failure names the framework's op and the user's source line."""
+    try:
+        run_upstream(module, passes)
+    except mlir.MLIRError as error:
+        raise explain_failure(module, error) from error
+
+
+class TrialFailed(Exception):
+    """A child process that tried a lowering died."""
+
+
+def try_in_child(module: mlir.Module, pipelines: Sequence[str]) -> None:
+    """Runs pipelines on a copy of the module in a child process, because upstream aborts on some types."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    program = "from eyas.frontends.contract import run_trial; run_trial()"
+    result = subprocess.run(
+        [sys.executable, "-c", program, *pipelines],
+        input=buffer.getvalue(),
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    if result.returncode < 0:
+        lines = result.stderr.decode(errors="replace").strip().splitlines()
+        telling = [line for line in lines if "nhandled" in line or "nsupported" in line] or lines or ["no message"]
+        raise TrialFailed(f"the importer aborts on it: {telling[0].strip()[:200]}")
+
+
+def run_trial() -> None:
+    """The child's half: any ordinary failure will happen again, with its message, in the parent."""
+    module = parse_module(sys.stdin.buffer.read(), prepare_context())
+    for pipeline in sys.argv[1:]:
+        try:
+            run_upstream(module, pipeline)
+        except mlir.MLIRError:
+            return
+
+
+def finish(module: mlir.Module, parameters: Mapping[str, Parameter], hint: str = "") -> dict[str, Parameter]:
+    """Brings a lowered module into the contract; returns the parameters that it uses."""
+    try:
+        TO_CONTRACT.run(module)
+    except UnsupportedOpError as error:
+        raise UnsupportedOpError(f"{error}{hint}") from None
+    values = {name: Parameter.of_array(name, array) for name, array in take_values(module).items()}
+    available = {**parameters, **values}
+    used: dict[str, Parameter] = {}
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        if op.name == "flow.parameter":
+            key = mlir.StringAttr(op.attributes["key"]).value
+            if key not in available:
+                raise FrontendError(f"parameter '{key}' at {describe_source(op.location)} has no data")
+            used[key] = available[key]
+        return mlir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return used
+
+
+def explain_failure(module: mlir.Module, error: mlir.MLIRError) -> FrontendError:
+    """One line from a failed pipeline: the framework's op that could not be lowered, where, and why."""
+    diagnostics = list(getattr(error, "error_diagnostics", None) or [])
+    for diagnostic in diagnostics:
+        texts = [diagnostic.message, *(note.message for note in diagnostic.notes)]
+        op = _failed_op("\n".join(texts))
+        # Constants and lists are left behind because the op that uses them was.
+        if op and not op.startswith(("constant.", "prim.", "vtensor.")):
+            where = describe_source(diagnostic.location)
+            return UnsupportedOpError(f"'{op}' at {where} is not supported: {_reason(diagnostic.message)}")
+    if left := _first_left_over(module):
+        where = describe_source(left.location)
+        return UnsupportedOpError(f"'{op_label(left)}' at {where} is not supported: no lowering for it")
+    if diagnostics:
+        where = describe_source(diagnostics[0].location)
+        return FrontendError(f"lowering failed at {where}: {_one_line(diagnostics[0].message)}")
+    return FrontendError(f"lowering failed: {_one_line(str(error))}")
+
+
+_NAMED_OPERATOR = re.compile(r'torch\.operator"?.*?"(?:torch\.)?((?:aten|prims|onnx|quantized|torchvision)\.[\w.]+)"')
+_FAILED = re.compile(r"failed to legalize operation '([\w.]+)'|unsupported by backend contract: .*?'(torch[\w.]+)'")
+
+
+def _failed_op(text: str) -> str | None:
+    # `torch.operator "torch.aten.foo"`: an op that the importer has no class for.
+    if named := _NAMED_OPERATOR.search(text):
+        return named.group(1)
+    if failed := _FAILED.search(text):
+        return (failed.group(1) or failed.group(2)).removeprefix("torch.")
+    return None
+
+
+def _first_left_over(module: mlir.Module) -> mlir.Operation | None:
+    found: list[mlir.Operation] = []
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        if op.name.startswith(("torch.aten.", "torch.prims.", "torch.operator", "torch.quantized")):
+            found.append(op)
+            return mlir.WalkResult.INTERRUPT
+        return mlir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found[0] if found else None
+
+
+def _reason(message: str) -> str:
+    if "failed to legalize" in message or "backend contract" in message:
+        return "no lowering for it with these types and arguments"
+    return _one_line(message)
+
+
+def _one_line(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "unknown failure")
+    return line[:300]

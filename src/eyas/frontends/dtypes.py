@@ -1,0 +1,77 @@
+"""Element types by their short names, as signatures and parameters use them.
+
+The IR has signless integers; the name keeps what the framework said: `u8` and `i8` are both `i8` in the IR, `bool` is
+`i1`, held as one byte per element.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from eyas.errors import FrontendError
+
+# name -> (NumPy dtype name, element type in the IR)
+TABLE = {
+    "bool": ("bool", "i1"),
+    "i8": ("int8", "i8"),
+    "i16": ("int16", "i16"),
+    "i32": ("int32", "i32"),
+    "i64": ("int64", "i64"),
+    "u8": ("uint8", "i8"),
+    "u16": ("uint16", "i16"),
+    "u32": ("uint32", "i32"),
+    "u64": ("uint64", "i64"),
+    "f16": ("float16", "f16"),
+    "bf16": ("bfloat16", "bf16"),
+    "f32": ("float32", "f32"),
+    "f64": ("float64", "f64"),
+    "c64": ("complex64", "complex<f32>"),
+    "c128": ("complex128", "complex<f64>"),
+}
+
+# What a value may hold inside the program.
+ELEMENT_TYPES = frozenset({"index", *(ir for _, ir in TABLE.values())})
+
+_BY_NUMPY_NAME = {numpy_name: name for name, (numpy_name, _) in TABLE.items()}
+
+
+@functools.cache
+def numpy_dtype(name: str) -> np.dtype:
+    """The NumPy dtype of a short name; `bf16` is ml_dtypes' extension type."""
+    if name == "bf16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(TABLE[name][0])
+
+
+def ir_element_type(name: str) -> str:
+    """The element type in the IR, as text."""
+    return TABLE[name][1]
+
+
+def short_name(framework_name: str, what: str) -> str:
+    """The short name of a framework's dtype name (`torch.float32`, `float32`); `what` says where it was seen."""
+    name = _BY_NUMPY_NAME.get(framework_name.rpartition(".")[2])
+    if name is None:
+        raise FrontendError(f"{what} has element type {framework_name}; supported: {', '.join(TABLE)}")
+    return name
+
+
+# What upstream prints for signed, unsigned and signless integers, for text that arrives with types only.
+_BY_IR_NAME = {
+    **{ir: name for name, (_, ir) in TABLE.items() if not name.startswith("u")},
+    **{f"si{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
+    **{f"ui{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+    "index": "i64",
+}
+
+
+def short_name_of_ir(element_type: str, what: str) -> str:
+    """The short name of an IR element type; signless integers count as signed."""
+    name = _BY_IR_NAME.get(element_type)
+    if name is None:
+        raise FrontendError(f"{what} has element type {element_type}; supported: {', '.join(sorted(_BY_IR_NAME))}")
+    return name

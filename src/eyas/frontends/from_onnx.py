@@ -1,0 +1,162 @@
+"""ONNX: a path or a ModelProto, with weights inside, in external files, or in Constant nodes.
+
+The graph is tried as it is. When an operator has no lowering, it is replaced by the function body that the standard
+gives for it, and then the model is raised to a newer opset; the error that is shown is the first one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx
+from torch_mlir.extras import onnx_importer
+
+from eyas.errors import FrontendError, UnsupportedOpError, UsageError
+from eyas.frontends import onnx_prepare as prepare
+from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context, try_in_child
+from eyas.frontends.literals import by_name, by_value
+from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large, open_model
+from eyas.frontends.parameters import Parameter
+from eyas.frontends.program import Argument, ImportedProgram, Signature, Source
+from eyas.frontends.trees import CallTree, flat_results
+from eyas.ir import mlir
+
+TO_TORCH_BACKEND = "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int}"
+TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
+
+_ATTEMPTS = 6
+
+
+def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> ImportedProgram:
+    """Imports and lowers an ONNX model. Example inputs, when given, fix the shapes that the model leaves open."""
+    if not isinstance(model, (str, os.PathLike, onnx.ModelProto)):
+        raise FrontendError(f"ONNX models arrive as a path or an onnx.ModelProto, not as {type(model).__qualname__}")
+    if dynamic_shapes is not None and not isinstance(dynamic_shapes, Mapping):
+        raise UsageError("dynamic_shapes of an ONNX model maps input names to shapes, or symbolic dimensions to sizes")
+    source = open_model(model)
+    prepare.normalize(source)
+    prepare.check_operators(source)
+    prepare.set_shapes(source, dynamic_shapes or {}, prepare.example_inputs(source, args, kwargs))
+
+    expanded: set[str] = set()
+    first_error: FrontendError | None = None
+    for _ in range(_ATTEMPTS):
+        try:
+            module, weights, early_text = _lower(source)
+            parameters = finish(module, weights)
+        except FrontendError as error:
+            first_error = first_error or error
+            blamed = _blamed_ops(source, error) - expanded
+            expanded |= blamed
+            if not prepare.expand_functions(source, blamed) and not prepare.raise_opset(source):
+                break
+            prepare.normalize(source)
+        else:
+            names = [value.name for value in prepare.real_inputs(source.proto)]
+            results = [value.name for value in source.proto.graph.output]
+            description = Source("onnx", source.description)
+            trees = CallTree.flat(names), flat_results(results)
+            return ImportedProgram(module, parameters, _signature(source.proto), *trees, description, early_text)
+    assert first_error is not None
+    raise first_error
+
+
+def _lower(source: OnnxModel) -> tuple[mlir.Module, Mapping[str, Parameter], Any]:
+    prepare.infer_shapes(source)
+    prepare.check_types(source)
+    proto = source.proto
+    proto.graph.name = "main"
+    context = prepare_context()
+    info = onnx_importer.ModelInfo(proto)
+    module = info.create_module(context=context)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            values = _Values(context, source)
+            importer = onnx_importer.NodeImporter.define_function(info.main_graph, module.operation, values)
+            parameters = _import_weights(importer, source)
+            importer.import_all()
+        except (onnx_importer.OnnxImportError, UnboundLocalError, KeyError, TypeError, ValueError) as error:
+            raise FrontendError(f"{source.description} cannot be imported: {str(error).splitlines()[0]}") from error
+    if not module.operation.verify():
+        raise FrontendError(f"{source.description} cannot be imported: the graph's types contradict each other")
+    early_text = keep_early_text(module)
+    try:
+        if prepare.risky_types(source):
+            try_in_child(module, (TO_TORCH_BACKEND, TO_LINALG))
+        lower(module, TO_TORCH_BACKEND)
+        lower(module, TO_LINALG)
+    except TrialFailed as error:
+        raise UnsupportedOpError(f"{source.description} cannot be lowered: {error}") from None
+    except FrontendError as error:
+        raise type(error)(_name_nodes(source, str(error))) from error
+    return module, parameters, early_text
+
+
+def _signature(proto: onnx.ModelProto) -> Signature:
+    def describe(values: Sequence[onnx.ValueInfoProto]) -> tuple[Argument, ...]:
+        return tuple(
+            Argument(value.name, str(dtype_of(value.type.tensor_type.elem_type)), tuple(prepare.dims_of(value)))
+            for value in values
+        )
+
+    arguments = describe(prepare.real_inputs(proto))
+    symbols = {dim: (0, None) for argument in arguments for dim in argument.dims if isinstance(dim, str)}
+    return Signature(arguments, describe(proto.graph.output), symbols)
+
+
+def _blamed_ops(source: OnnxModel, error: FrontendError) -> set[str]:
+    """The operators that an error names: by type, or by the node where it happened."""
+    text = str(error)
+    types = set(re.findall(r"\bonnx\.(\w+)", text))
+    names = set(re.findall(r"node '([^']+)'", text))
+    return types | {node.op_type for node in source.proto.graph.node if node.name in names}
+
+
+def _name_nodes(source: OnnxModel, message: str) -> str:
+    """Adds operator, domain and opset to the nodes that a message names."""
+    nodes = {node.name: node for node in source.proto.graph.node}
+
+    def describe(match: re.Match[str]) -> str:
+        node = nodes.get(match.group(1))
+        return prepare.describe_node(node, source) if node else match.group()
+
+    return re.sub(r"node '([^']+)'", describe, message)
+
+
+class _Values(onnx_importer.ContextCache):
+    """Gives the importer its tensors' values as attributes, whatever field of the proto they are in."""
+
+    # The base class has slots; without a declaration here, instances get a __dict__ of their own.
+
+    def __init__(self, context: mlir.Context, source: OnnxModel):
+        super().__init__(context)
+        self._source = source
+
+    def tensor_proto_to_attr(self, tp: onnx.TensorProto) -> mlir.Attribute:
+        with self._c:
+            values = self._source.reader(tp)().reshape(tuple(tp.dims))
+            return by_value(values, str(self.tensor_element_type(tp.data_type)))
+
+
+def _import_weights(importer: onnx_importer.NodeImporter, source: OnnxModel) -> dict[str, Parameter]:
+    """Binds large initializers to literals that hold their names, ahead of the importer, which would want values."""
+    parameters: dict[str, Parameter] = {}
+    graph, cache = importer._gi, importer._cc
+    for name, tensor in list(graph.initializer_map.items()):
+        if not is_large(tensor):
+            continue
+        shape = tuple(tensor.dims)
+        parameters[name] = Parameter(name, str(dtype_of(tensor.data_type)), shape, source.reader(tensor))
+        with importer._c, mlir.InsertionPoint(importer._b), mlir.Location.name(name):
+            value = by_name(name, shape, str(cache.tensor_element_type(tensor.data_type)))
+            type_ = cache.tensor_proto_to_type(tensor)
+            literal = mlir.Operation.create("torch.vtensor.literal", results=[type_], attributes={"value": value})
+        importer._nv_map[name] = literal.result
+        graph.value_info_map[name] = onnx.helper.make_tensor_value_info(name, tensor.data_type, shape)
+        del graph.initializer_map[name]
+    return parameters

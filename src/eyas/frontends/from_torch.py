@@ -1,0 +1,188 @@
+"""PyTorch: an `nn.Module` with example inputs, an `ExportedProgram`, or a saved `.pt2` file.
+
+The program is what `torch.export` sees, so a module is compiled in the mode it is in: call `model.eval()` first unless
+dropout and batch statistics are wanted. Weights stay where torch has them; the IR holds their names.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._ops import HigherOrderOperator
+from torch.export.graph_signature import ConstantArgument, OutputKind
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_MLIR_TYPE_ASM, FxImporter, GraphNodeImporter
+
+from eyas.errors import FrontendError, UnsupportedOpError, UsageError
+from eyas.frontends.contract import finish, keep_early_text, lower, prepare_context
+from eyas.frontends.locations import describe_source
+from eyas.frontends.program import ImportedProgram, Source
+from eyas.frontends.torch_signature import call_trees, make_signature
+from eyas.frontends.torch_weights import LiteralImporter, Locations, Weights
+
+TO_TORCH_BACKEND = (
+    "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline{ extra-library=}"
+)
+TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
+
+
+def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> ImportedProgram:
+    """Exports, decomposes, imports and lowers a PyTorch model."""
+    names: tuple[str, ...] | None = None
+    training = False
+    if isinstance(model, torch.export.ExportedProgram):
+        exported, description = model, type(model).__name__
+        _refuse_inputs(args, kwargs, dynamic_shapes, "an ExportedProgram")
+    elif isinstance(model, (str, os.PathLike)):
+        exported, description = _load(os.fspath(model)), os.path.basename(os.fspath(model))
+        _refuse_inputs(args, kwargs, dynamic_shapes, "a .pt2 file")
+    elif isinstance(model, torch.nn.Module):
+        names = tuple(inspect.signature(model.forward).parameters)
+        training = model.training
+        description = type(model).__name__
+        exported = _export(model, tuple(args), dict(kwargs), dynamic_shapes)
+    else:
+        raise FrontendError(
+            f"cannot import a {type(model).__module__}.{type(model).__qualname__}; PyTorch models arrive as an"
+            " nn.Module with example inputs, an ExportedProgram, or the path of a .pt2 file"
+        )
+    return import_exported(exported, description, names, dynamic_shapes, training)
+
+
+def import_exported(
+    exported: torch.export.ExportedProgram,
+    description: str,
+    argument_names: tuple[str, ...] | None = None,
+    dynamic_shapes: Any = None,
+    training: bool = False,
+) -> ImportedProgram:
+    """Imports what `torch.export` made. `argument_names` are the forward function's, when it is known."""
+    _refuse_mutation(exported, training)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        try:
+            program = exported.run_decompositions(get_decomposition_table())
+        except Exception as error:
+            raise FrontendError(f"torch could not decompose {description}: {_first_line(error)}") from error
+    _refuse_mutation(program, training)
+    in_tree, out_tree = call_trees(program, argument_names)
+    _drop_constant_outputs(program)
+    signature = make_signature(program, in_tree, out_tree, dynamic_shapes)
+
+    context = prepare_context()
+    weights = Weights(program)
+    importer = FxImporter(context=context, hooks=weights, graph_node_importer_cls=LiteralImporter)
+    importer._cc = Locations(context, py_attr_tracker=importer._py_attr_tracker)
+    _check_nodes(program, importer._cc)
+    with context:
+        try:
+            importer.import_program(program, func_name="main")
+        except (NotImplementedError, TypeError, ValueError, KeyError, AssertionError, RuntimeError) as error:
+            raise UnsupportedOpError(f"{description} cannot be imported: {_first_line(error)}") from error
+    module = importer.module
+    early_text = keep_early_text(module)
+    lower(module, TO_TORCH_BACKEND)
+    lower(module, TO_LINALG)
+    # Dropout is the usual reason for a program that draws random numbers.
+    hint = "; the model is in training mode: call model.eval() first" if training else ""
+    parameters = finish(module, weights.parameters, hint)
+    return ImportedProgram(module, parameters, signature, in_tree, out_tree, Source("pytorch", description), early_text)
+
+
+def _export(
+    model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
+) -> torch.export.ExportedProgram:
+    if not args and not kwargs and _required_arguments(model):
+        needed = ", ".join(_required_arguments(model))
+        raise UsageError(f"{type(model).__name__}.forward needs example inputs: {needed}; pass them after the model")
+    if isinstance(dynamic_shapes, dict):
+        dynamic_shapes = _complete_dynamic_shapes(model, args, kwargs, dynamic_shapes)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        try:
+            return torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        except Exception as error:
+            raise FrontendError(
+                f"torch.export could not trace {type(model).__name__}: {_first_line(error)}; the model's forward must"
+                " not branch on tensor values, and shapes that vary must be declared with dynamic_shapes"
+            ) from error
+
+
+def _load(path: str) -> torch.export.ExportedProgram:
+    if not os.path.exists(path):
+        raise FrontendError(f"no such file: '{path}'")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.export.load(path)
+    except Exception as error:
+        raise FrontendError(
+            f"'{path}' is not a program that torch.export.save wrote with this version of torch: {_first_line(error)}"
+        ) from error
+
+
+def _complete_dynamic_shapes(
+    model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], given: dict[str, Any]
+) -> dict[str, Any]:
+    """torch wants a key for each argument; those that are not named here are static."""
+    try:
+        bound = inspect.signature(model.forward).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise UsageError(f"{type(model).__name__}.forward: {error}") from None
+    if any(key not in bound for key in given):
+        return given
+    return {name: given.get(name) for name in bound}
+
+
+def _required_arguments(model: torch.nn.Module) -> list[str]:
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(model.forward).parameters.values()
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in kinds]
+
+
+def _refuse_inputs(args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any, what: str) -> None:
+    if args or kwargs or dynamic_shapes is not None:
+        raise UsageError(f"{what} already has its inputs and shapes; pass it alone")
+
+
+def _refuse_mutation(program: torch.export.ExportedProgram, training: bool) -> None:
+    for spec in program.graph_signature.output_specs:
+        if spec.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT, OutputKind.TOKEN):
+            continue
+        is_buffer = spec.kind == OutputKind.BUFFER_MUTATION
+        what = f"the model writes to its {'buffer' if is_buffer else 'argument'} '{spec.target}'"
+        todo = "take the state as an argument and return its new value"
+        if is_buffer and training:
+            todo = "the model is in training mode: call model.eval() first"
+        raise FrontendError(f"{what}, which is not supported yet; {todo}")
+
+
+def _check_nodes(program: torch.export.ExportedProgram, locations: Locations) -> None:
+    """What the importer would fail on without saying where: operators with bodies, and types it does not know."""
+    for node in program.graph.nodes:
+        location = locations.get_node_location(node)
+        where = f"at {describe_source(location)}" if location else f"at input '{node.name}'"
+        if isinstance(node.target, HigherOrderOperator):
+            name = node.target.name()
+            if not hasattr(GraphNodeImporter, f"_import_hop_{name}"):
+                raise UnsupportedOpError(f"'{name}' {where} is not supported: the importer has no rule for it")
+        values = node.meta.get("val")
+        for value in values if isinstance(values, (tuple, list)) else [values]:
+            if isinstance(value, torch.Tensor) and value.dtype not in TORCH_DTYPE_TO_MLIR_TYPE_ASM:
+                raise FrontendError(f"'{node.target}' {where} has element type {value.dtype}, which is not supported")
+
+
+def _drop_constant_outputs(program: torch.export.ExportedProgram) -> None:
+    """Results such as None or 3 are part of the result's tree; the function returns tensors only."""
+    specs = program.graph_signature.output_specs
+    specs[:] = [spec for spec in specs if not isinstance(spec.arg, ConstantArgument)]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__).rstrip(".")

@@ -1,0 +1,62 @@
+"""Constants of a model as attributes: small ones by value, big ones by the name under which the bytes can be found."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from eyas.ir import mlir
+
+# A constant of at most this size stays a value in the IR, where folding can use it; a larger one is a parameter.
+LARGEST_INLINE_BYTES = 1024
+
+
+def by_value(array: np.ndarray, element_type: str) -> mlir.Attribute:
+    """`dense<...>` of a small array; `element_type` is the IR's text, so that `ui8` and `bf16` come out as said."""
+    shape = "".join(f"{size}x" for size in array.shape)
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if array.dtype == bool:
+        body = str(array.tolist()).lower() if array.size else ""
+    elif flat.size > 1 and len(set(flat.view(f"V{flat.itemsize}").tolist())) == 1:
+        body = f'"0x{flat[:1].tobytes().hex()}"'
+    else:
+        body = f'"0x{flat.tobytes().hex()}"' if flat.size else ""
+    return mlir.Attribute.parse(f"dense<{body}> : tensor<{shape}{element_type}>")
+
+
+def by_name(key: str, shape: tuple[int, ...], element_type: str) -> mlir.Attribute:
+    """`dense_resource<"key">` with no data attached. A context must see each key once: a second is renamed by MLIR."""
+    dims = "".join(f"{size}x" for size in shape)
+    quoted = key.replace("\\", "\\\\").replace('"', '\\"')
+    return mlir.Attribute.parse(f'dense_resource<"{quoted}"> : tensor<{dims}{element_type}>')
+
+
+def resource_name(attribute: mlir.Attribute) -> str | None:
+    """The name inside `dense_resource<name>`, or None for another kind of attribute."""
+    # The binding has no class test for resources; printing is cheap for all but dense elements.
+    text = "" if isinstance(attribute, mlir.DenseElementsAttr) else str(attribute)
+    if not text.startswith("dense_resource<"):
+        return None
+    name = text[len("dense_resource<") : text.rindex("> : ")]
+    if name.startswith('"'):
+        name = re.sub(r"\\(\\|[0-9A-F]{2})", _unescape, name[1:-1])
+    return name
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return "\\" if match.group(1) == "\\" else chr(int(match.group(1), 16))
+
+
+def array_of(attribute: mlir.Attribute) -> np.ndarray:
+    """The values of a `dense<...>` attribute: a view of its memory where the binding gives one."""
+    type_ = mlir.RankedTensorType(attribute.type)
+    element = str(type_.element_type)
+    if element not in ("bf16", "complex<f32>", "complex<f64>"):
+        return np.asarray(attribute)
+    import ml_dtypes
+
+    dtype = {"bf16": ml_dtypes.bfloat16, "complex<f32>": np.complex64, "complex<f64>": np.complex128}[element]
+    text = str(attribute)
+    assert text.startswith('dense<"0x'), "printed as hex from 101 elements on"
+    return np.frombuffer(bytes.fromhex(text[9 : text.index('">')]), dtype).reshape(type_.shape)

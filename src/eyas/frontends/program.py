@@ -1,0 +1,110 @@
+"""What every frontend makes: one program in the input contract, its parameters, its signature, and where it came from.
+
+The contract, which `verify-input-contract` checks: one public `func.func @main` on ranked tensors of signless integers
+and floats; ops of func, linalg, tensor, arith, math, scf, complex and tm_tensor only; weights are `flow.parameter`s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from eyas.frontends.parameters import Parameter
+from eyas.frontends.trees import CallTree, Tree
+from eyas.ir import mlir
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A tensor that enters or leaves: its name, short dtype with the framework's signedness, and dimensions: a number,
+    a symbol, or an expression of symbols such as `2*batch`; '?' where nothing is known."""
+
+    name: str
+    dtype: str
+    dims: tuple[int | str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.dims))}]"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Arguments and results in `@main`'s order, and the range (smallest, largest or None) of each symbol."""
+
+    arguments: tuple[Argument, ...]
+    results: tuple[Argument, ...]
+    symbols: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.arguments))}) -> ({', '.join(map(str, self.results))})"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a program came from: `pytorch`, `onnx`, `jax` or `mlir`, and a short description for people."""
+
+    kind: str
+    description: str
+
+
+@dataclass
+class ImportedProgram:
+    """A model inside the input contract. `in_tree` flattens a call's arguments, `out_tree` nests its results."""
+
+    module: mlir.Module
+    parameters: Mapping[str, Parameter]
+    signature: Signature
+    in_tree: CallTree
+    out_tree: Tree
+    source: Source
+    # The text of the program as the framework's dialect had it, before any lowering; None when it came as linalg.
+    early_text: Callable[[int], str] | None = field(default=None, repr=False)
+    _digest: str | None = field(default=None, repr=False)
+
+    def as_text(self, large_elements_limit: int = 16, level: str = "linalg") -> str:
+        """Readable MLIR: `level` is 'linalg' (the input contract) or 'source' (torch or StableHLO ops)."""
+        if level == "source" and self.early_text is not None:
+            return self.early_text(large_elements_limit)
+        return print_module(self.module, large_elements_limit)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the program and the bytes of its parameters; computed on first use."""
+        if self._digest is None:
+            state = hashlib.sha256(self.module.operation.get_asm(enable_debug_info=False).encode())
+            for name in sorted(self.parameters):
+                state.update(f"{name}={self.parameters[name].digest()};".encode())
+            self._digest = state.hexdigest()
+        return self._digest
+
+    @property
+    def parameter_bytes(self) -> int:
+        return sum(parameter.nbytes for parameter in self.parameters.values())
+
+    def op_counts(self) -> Counter[str]:
+        """How often each op occurs, nested ones included."""
+        return count_ops(self.module.operation)
+
+    def __str__(self) -> str:
+        weights = f"{len(self.parameters)} parameters, {self.parameter_bytes / 2**20:.1f} MiB"
+        return f"{self.source.kind} program {self.source.description} {self.signature}, {weights}"
+
+
+def count_ops(root: mlir.Operation) -> Counter[str]:
+    """How often each op occurs below `root`."""
+    counts: Counter[str] = Counter()
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        counts[op.name] += 1
+        return mlir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    counts["builtin.module"] -= 1
+    return +counts
+
+
+def print_module(module: mlir.Module, large_elements_limit: int = 16) -> str:
+    """Text with big constants elided."""
+    return module.operation.get_asm(large_elements_limit=large_elements_limit, large_resource_limit=0)

@@ -1,0 +1,75 @@
+"""StableHLO to linalg: the context that knows chlo, the pipeline, and portable artifacts."""
+
+from __future__ import annotations
+
+import functools
+
+from torch_mlir._mlir_libs import _stablehlo
+
+from eyas.errors import CompileError, FrontendError
+from eyas.frontends.contract import lower, prepare_context
+from eyas.ir import mlir, parse_module, run_upstream
+
+TO_LINALG = (
+    "inline,symbol-dce,"
+    "func.func(chlo-legalize-to-stablehlo,stablehlo-complex-math-expander,stablehlo-canonicalize-dynamism),"
+    "stablehlo-convert-to-signless,canonicalize,stablehlo-legalize-to-linalg,canonicalize,cse,symbol-dce"
+)
+
+
+@functools.cache
+def _register_passes() -> None:
+    _stablehlo.register_stablehlo_passes()
+
+
+def stablehlo_context() -> mlir.Context:
+    """A context with StableHLO and chlo, for one import."""
+    _register_passes()
+    context = prepare_context()
+    # The wheel has no registration for chlo: a pass that depends on it loads it.
+    run_upstream(parse_module("module {}", context), "stablehlo-compatibility-expander")
+    return context
+
+
+def is_portable_artifact(data: bytes) -> bool:
+    """Whether bytes are StableHLO's versioned bytecode, which `jax.export` and TensorFlow write."""
+    return data[:4] == b"ML\xefR" and b"StableHLO_v" in data[:64]
+
+
+def parse_stablehlo(program: str | bytes, source: str) -> mlir.Module:
+    """Parses StableHLO text, bytecode or a portable artifact."""
+    context = stablehlo_context()
+    if isinstance(program, bytes) and is_portable_artifact(program):
+        try:
+            with context:
+                module = _stablehlo.deserialize_portable_artifact(context, program)
+        except (mlir.MLIRError, ValueError, RuntimeError) as error:
+            raise FrontendError(f"{source} is not a StableHLO artifact of a known version: {error}") from None
+        return module
+    # JAX marks modules and arguments with attributes of dialects that exist nowhere (mhlo, jax).
+    context.allow_unregistered_dialects = True
+    try:
+        module = parse_module(program, context, source)
+    except CompileError as error:
+        raise FrontendError(str(error)) from None
+    finally:
+        context.allow_unregistered_dialects = False
+    return module
+
+
+def lower_stablehlo(module: mlir.Module) -> None:
+    """Lowers StableHLO and chlo to linalg."""
+    drop_foreign_attributes(module)
+    lower(module, TO_LINALG)
+
+
+def drop_foreign_attributes(module: mlir.Module) -> None:
+    """Removes the marks of other systems: partition counts, shardings, result names."""
+    for name in list(module.operation.attributes):
+        if "." in name and not name.startswith("flow."):
+            del module.operation.attributes[name]
+    for op in module.body.operations:
+        if op.operation.name == "func.func":
+            for name in list(op.attributes):
+                if name in ("arg_attrs", "res_attrs") or name.startswith(("jax.", "mhlo.", "tf.")):
+                    del op.attributes[name]

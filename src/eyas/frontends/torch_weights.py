@@ -1,0 +1,107 @@
+"""What the torch importer asks of us: weights by name instead of by value, and locations that name the user's node."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+from torch._subclasses import FakeTensor
+from torch_mlir.extras.fx_importer import (
+    TORCH_DTYPE_TO_MLIR_TYPE_ASM,
+    ContextCache,
+    FxImporterHooks,
+    GraphNodeImporter,
+)
+
+from eyas.frontends.dtypes import numpy_dtype, short_name
+from eyas.frontends.literals import LARGEST_INLINE_BYTES, by_name, by_value
+from eyas.frontends.parameters import Parameter
+from eyas.ir import mlir
+
+
+class Weights(FxImporterHooks):
+    """Replaces weights by their names. Tied weights, which share memory, share the first of their names."""
+
+    def __init__(self, program: torch.export.ExportedProgram):
+        self.parameters: dict[str, Parameter] = {}
+        self._attributes: dict[Any, mlir.Attribute] = {}
+        self._names: dict[Any, str] = {}
+        for name, value in [*program.state_dict.items(), *program.constants.items()]:
+            if isinstance(value, torch.Tensor):
+                self._names.setdefault(_identity(value), name)
+
+    def resolve_input(self, gni: Any, value: Any, info: Any) -> mlir.Value | None:
+        return self._literal(gni, value) if isinstance(value, torch.Tensor) else None
+
+    def resolve_literal(self, gni: Any, literal: Any, info: Any) -> mlir.Value | None:
+        return self._literal(gni, literal) if isinstance(literal, torch.Tensor) else None
+
+    def _literal(self, gni: Any, tensor: torch.Tensor) -> mlir.Value | None:
+        if isinstance(tensor, FakeTensor):
+            return None
+        identity = _identity(tensor)
+        name = self._names.get(identity)
+        if tensor.layout != torch.strided or tensor.is_quantized:
+            raise NotImplementedError(f"tensor '{name}' is {tensor.layout}; only dense tensors are supported")
+        element_type = TORCH_DTYPE_TO_MLIR_TYPE_ASM[tensor.dtype]
+        attribute = self._attributes.get(identity)
+        if attribute is None:
+            if tensor.numel() * tensor.element_size() <= LARGEST_INLINE_BYTES:
+                attribute = by_value(as_numpy(tensor), element_type)
+            else:
+                key = self._unique(name or f"tensor_{len(self.parameters)}")
+                dtype = short_name(str(tensor.dtype), f"parameter '{key}'")
+                self.parameters[key] = Parameter(key, dtype, tuple(tensor.shape), lambda: as_numpy(tensor))
+                attribute = by_name(key, tuple(tensor.shape), element_type)
+            self._attributes[identity] = attribute
+        result = gni._cc.tensor_to_vtensor_type(tensor)
+        return mlir.Operation.create("torch.vtensor.literal", results=[result], attributes={"value": attribute}).result
+
+    def _unique(self, name: str) -> str:
+        key, number = name, 0
+        while key in self.parameters:
+            number += 1
+            key = f"{name}_{number}"
+        return key
+
+
+def _identity(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Equal for tensors that are the same memory seen the same way."""
+    if tensor.layout != torch.strided or not tensor.data_ptr():
+        return (id(tensor),)
+    return (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+
+
+class LiteralImporter(GraphNodeImporter):
+    """Asks the hook for every literal tensor; the base class would first copy booleans to bytes."""
+
+    def _import_literal(self, py_value: Any, info: Any = None) -> mlir.Value:
+        value = self.fx_importer._hooks.resolve_literal(self, py_value, info)
+        return value if value is not None else super()._import_literal(py_value, info)
+
+
+class Locations(ContextCache):
+    """Names ops by module path and node, `layer1.0.conv1/convolution_3`, over the line of the user's source."""
+
+    def get_node_location(self, node: torch.fx.Node) -> mlir.Location | None:
+        if node.op == "placeholder":
+            return None
+        child = None
+        frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+        # The user's own line is the innermost that is not torch's.
+        own = [frame for frame in frames if "/torch/" not in frame[0] and not frame[0].startswith("torch/")]
+        if own or frames:
+            file, line = (own or frames)[-1]
+            child = mlir.Location.file(file, int(line), 0, context=self._c)
+        stack = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values() if not path.startswith("_empty")]
+        path = f"{stack[-1]}/" if stack and stack[-1] else ""
+        return mlir.Location.name(f"{path}{node.name}", child, context=self._c)
+
+
+def as_numpy(tensor: torch.Tensor) -> Any:
+    """A NumPy view of a tensor's memory; a copy only for tensors that are not in the host's memory."""
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(numpy_dtype("bf16"))
+    return tensor.numpy()

@@ -1,0 +1,149 @@
+"""Passes: frozen dataclasses whose fields are their options, and upstream pipelines by text, in one list.
+
+`form-dispatches{max-ops=8}` parses to `FormDispatches(max_ops=8)` and prints back the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.passmanager import PassManager
+
+from eyas.errors import EyasError, UsageError
+from eyas.ir.diagnostics import raise_as_compile_error
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One transformation of a module: valid IR in, valid IR out. Subclasses add fields (options) and `run`."""
+
+    name: ClassVar[str] = ""
+
+    def run(self, module: mlir.Module) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+    def __str__(self) -> str:
+        given = [
+            f"{field.name.replace('_', '-')}={_print_option(getattr(self, field.name))}"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return self.name + ("{" + " ".join(given) + "}" if given else "")
+
+    @classmethod
+    def parse(cls, options: str) -> Pass:
+        """Builds the pass from the text between its braces."""
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        values: dict[str, Any] = {}
+        for item in options.split():
+            key, separator, text = item.partition("=")
+            field = fields.get(key.replace("-", "_"))
+            if field is None or not separator:
+                allowed = ", ".join(name.replace("_", "-") for name in fields) or "none"
+                raise UsageError(f"pass '{cls.name}' has no option '{item}'; its options: {allowed}")
+            values[field.name] = _parse_option(text, field.default, f"{cls.name}{{{item}}}")
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A textual upstream pipeline that runs on `builtin.module`, such as `canonicalize,cse`."""
+
+    passes: str
+
+    def run(self, module: mlir.Module) -> None:
+        run_upstream(module, self.passes)
+
+    def __str__(self) -> str:
+        return self.passes
+
+
+@dataclass(frozen=True)
+class PassPipeline:
+    """A flat list of passes. `observer(step, module, seconds)` sees the module after each of them."""
+
+    steps: Sequence[Pass | Upstream]
+
+    def run(self, module: mlir.Module, observer: Callable[[Any, mlir.Module, float], None] | None = None) -> None:
+        for step in self.steps:
+            begin = time.perf_counter()
+            try:
+                with module.context, mlir.Location.unknown():
+                    step.run(module)
+            except mlir.MLIRError as error:
+                raise_as_compile_error(error, f"pass '{step}'")
+            if observer is not None:
+                observer(step, module, time.perf_counter() - begin)
+
+    def __str__(self) -> str:
+        return ",".join(str(step) for step in self.steps)
+
+    @staticmethod
+    def parse(text: str) -> PassPipeline:
+        """Parses a comma-separated list; names that are not ours go to the upstream pass manager."""
+        from eyas.passes import lookup
+
+        steps: list[Pass | Upstream] = []
+        for name, options in _split_pipeline(text):
+            ours = lookup(name)
+            if ours is not None:
+                steps.append(ours.parse(options))
+            else:
+                steps.append(Upstream(name + ("{" + options + "}" if options else "")))
+        return PassPipeline(tuple(steps))
+
+
+def run_upstream(module: mlir.Module, passes: str) -> None:
+    """Runs upstream passes on a module; an unknown name is the user's error, a failing pass raises MLIRError."""
+    with module.context:
+        try:
+            manager = PassManager.parse(f"builtin.module({passes})")
+        except ValueError as error:
+            detail = str(error).strip().splitlines()[-1]
+            raise UsageError(f"cannot parse the pass pipeline '{passes}': {detail}") from None
+        # Verifying after every upstream pass would double compile time; phases verify at their ends.
+        manager.enable_verifier(False)
+        manager.run(module.operation)
+
+
+def _split_pipeline(text: str) -> Iterable[tuple[str, str]]:
+    depth, start = 0, 0
+    pieces = []
+    for position, character in enumerate(text):
+        depth += character in "({"
+        depth -= character in ")}"
+        if character == "," and depth == 0:
+            pieces.append(text[start:position])
+            start = position + 1
+    pieces.append(text[start:])
+    for piece in filter(None, (piece.strip() for piece in pieces)):
+        match = re.fullmatch(r"([\w.-]+)\{(.*)\}", piece, re.DOTALL)
+        yield (match.group(1), match.group(2)) if match else (piece, "")
+
+
+def _print_option(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def _parse_option(text: str, default: Any, where: str) -> Any:
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text.lower()]
+        if isinstance(default, tuple):
+            return tuple(int(part) if part.lstrip("-").isdigit() else part for part in text.split(",") if part)
+        return type(default)(text) if default is not None else text
+    except (KeyError, ValueError):
+        raise UsageError(f"{where}: expected a {type(default).__name__}, got '{text}'") from None
+
+
+__all__ = ["EyasError", "Pass", "PassPipeline", "Upstream", "run_upstream"]

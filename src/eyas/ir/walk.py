@@ -1,0 +1,50 @@
+"""Small ways to find ops and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_mlir import ir as mlir
+
+
+def find_ops(root: mlir.Operation | mlir.OpView | mlir.Module, *names: str) -> list[mlir.OpView]:
+    """All ops below `root` with one of these names, in program order."""
+    found: list[mlir.OpView] = []
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        if op.name in names:
+            found.append(op.opview)
+        return mlir.WalkResult.ADVANCE
+
+    root.operation.walk(visit)
+    return found
+
+
+def functions(module: mlir.Module) -> list[mlir.OpView]:
+    """The functions directly in a module that have a body."""
+    return [
+        op for op in module.body.operations if op.operation.name == "func.func" and len(op.operation.regions[0].blocks)
+    ]
+
+
+def defining_op(value: mlir.Value) -> mlir.Operation | None:
+    """The op that makes a value, or None for a block argument."""
+    owner = value.owner
+    return None if isinstance(owner, mlir.Block) else owner.operation
+
+
+def nested_operands(op: mlir.Operation) -> Iterator[mlir.Value]:
+    """Operands of an op and of everything inside it; values defined inside come too."""
+    yield from op.operands
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from nested_operands(inner.operation)
+
+
+def is_tensor(value: mlir.Value) -> bool:
+    return isinstance(value.type, mlir.RankedTensorType)
+
+
+def entry_block(function: mlir.OpView) -> mlir.Block:
+    return function.operation.regions[0].blocks[0]

@@ -1,0 +1,9 @@
+"""Program and container formats. A VM program, executables and weights go in; a `.eyas` file comes out, and back.
+
+isa.py        the instruction table that everything else is made from
+program.py    Program and its parts as frozen dataclasses; encode, decode
+assembler.py  ProgramBuilder and Assembler: how the compiler writes functions; disassemble
+container.py  the `.eyas` zip: write, read, digests
+
+Needs nothing but the standard library (container.py takes NumPy arrays through the buffer protocol).
+"""

@@ -1,0 +1,32 @@
+"""Eyas's own passes, by phase. One pass a file; this table maps its name to the file that has it.
+
+Names are looked up lazily, so that listing passes imports none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from eyas.ir.passes import Pass
+
+# name -> module under eyas.passes; the class is the name in CamelCase.
+PASSES: dict[str, str] = {
+    "convert-reshapes-to-flow": "dispatch.convert_reshapes_to_flow",
+    "deduplicate-executables": "dispatch.deduplicate_executables",
+    "expand-math": "codegen.expand_math",
+    "form-dispatches": "dispatch.form_dispatches",
+    "outline-dispatches": "dispatch.outline_dispatches",
+    "tie-shapes": "dispatch.tie_shapes",
+    "drop-asserts": "input.drop_asserts",
+    "externalize-parameters": "input.externalize_parameters",
+    "verify-input-contract": "input.verify_input_contract",
+    "wrap-scalars": "input.wrap_scalars",
+}
+
+
+def lookup(name: str) -> type[Pass] | None:
+    """The pass class with this kebab-case name, or None when the name is not one of ours."""
+    if name not in PASSES:
+        return None
+    module = importlib.import_module(f"eyas.passes.{PASSES[name]}")
+    return getattr(module, "".join(part.capitalize() for part in name.split("-")))

@@ -1,0 +1,189 @@
+"""Arithmetic on f32 scalars or vectors as Python expressions, so that an approximation reads like its formula.
+
+`Real` and `Integer` wrap one MLIR value each; operators build `arith` and `math` ops at the current insertion point. The
+same formula serves `f32`, `vector<16xf32>` and scalable vectors: constants take the shape of the value at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, math
+
+Number = "float | Real"
+
+_ORDERED_LESS, _ORDERED_GREATER, _ORDERED_EQUAL = (
+    arith.CmpFPredicate.OLT,
+    arith.CmpFPredicate.OGT,
+    arith.CmpFPredicate.OEQ,
+)
+
+
+@dataclass(frozen=True)
+class Real:
+    """An f32 value or vector. `fused` says whether the target has a fused multiply-add."""
+
+    value: mlir.Value
+    fused: bool = True
+
+    def of(self, number: float) -> Real:
+        """A constant of the same shape."""
+        return Real(_splat(self.value.type, mlir.FloatAttr.get(mlir.F32Type.get(), number)), self.fused)
+
+    def of_bits(self, bits: int) -> Real:
+        return Integer(_splat(_with_element(self.value.type, _i32()), _int_attr(bits)), self.fused).as_real()
+
+    def __add__(self, other: float | Real) -> Real:
+        return self._make(arith.addf(self.value, self._lift(other).value))
+
+    def __sub__(self, other: float | Real) -> Real:
+        return self._make(arith.subf(self.value, self._lift(other).value))
+
+    def __rsub__(self, other: float) -> Real:
+        return self.of(other) - self
+
+    def __mul__(self, other: float | Real) -> Real:
+        return self._make(arith.mulf(self.value, self._lift(other).value))
+
+    __rmul__ = __mul__
+    __radd__ = __add__
+
+    def __truediv__(self, other: float | Real) -> Real:
+        return self._make(arith.divf(self.value, self._lift(other).value))
+
+    def __rtruediv__(self, other: float) -> Real:
+        return self.of(other) / self
+
+    def __lt__(self, other: float | Real) -> mlir.Value:
+        return arith.cmpf(_ORDERED_LESS, self.value, self._lift(other).value)
+
+    def __gt__(self, other: float | Real) -> mlir.Value:
+        return arith.cmpf(_ORDERED_GREATER, self.value, self._lift(other).value)
+
+    def equals(self, other: float | Real) -> mlir.Value:
+        return arith.cmpf(_ORDERED_EQUAL, self.value, self._lift(other).value)
+
+    def __abs__(self) -> Real:
+        return self._make(math.absf(self.value))
+
+    def with_sign_of(self, other: Real) -> Real:
+        return self._make(math.copysign(self.value, other.value))
+
+    def times_plus(self, factor: float | Real, term: float | Real) -> Real:
+        """self * factor + term, with one rounding where the target can."""
+        factor, term = self._lift(factor), self._lift(term)
+        if self.fused:
+            return self._make(math.fma(self.value, factor.value, term.value))
+        return self * factor + term
+
+    def polynomial(self, coefficients: Sequence[float]) -> Real:
+        """c0 + c1 x + c2 x^2 + ... by Horner's rule."""
+        result = self.of(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            result = result.times_plus(self, coefficient)
+        return result
+
+    # A comparison with NaN is false, so both keep NaN, and both become one instruction on x86.
+
+    def at_most(self, bound: float) -> Real:
+        return choose(self > bound, self.of(bound), self)
+
+    def at_least(self, bound: float) -> Real:
+        return choose(self < bound, self.of(bound), self)
+
+    def as_bits(self) -> Integer:
+        return Integer(arith.bitcast(_with_element(self.value.type, _i32()), self.value), self.fused)
+
+    def _make(self, value: mlir.Value) -> Real:
+        return Real(value, self.fused)
+
+    def _lift(self, number: float | Real) -> Real:
+        return number if isinstance(number, Real) else self.of(number)
+
+
+@dataclass(frozen=True)
+class Integer:
+    """An i32 value or vector."""
+
+    value: mlir.Value
+    fused: bool = True
+
+    def __add__(self, other: int | Integer) -> Integer:
+        return self._make(arith.addi(self.value, self._lift(other)))
+
+    def __sub__(self, other: int | Integer) -> Integer:
+        return self._make(arith.subi(self.value, self._lift(other)))
+
+    def __rsub__(self, other: int) -> Integer:
+        return self._make(arith.subi(self._lift(other), self.value))
+
+    def __and__(self, other: int | Integer) -> Integer:
+        return self._make(arith.andi(self.value, self._lift(other)))
+
+    def __xor__(self, other: int | Integer) -> Integer:
+        return self._make(arith.xori(self.value, self._lift(other)))
+
+    def __lshift__(self, count: int) -> Integer:
+        return self._make(arith.shli(self.value, self._lift(count)))
+
+    def __rshift__(self, count: int) -> Integer:
+        """Arithmetic shift: the sign is kept."""
+        return self._make(arith.shrsi(self.value, self._lift(count)))
+
+    def at_most(self, bound: int) -> Integer:
+        return self._make(arith.minsi(self.value, self._lift(bound)))
+
+    def is_nonzero(self) -> mlir.Value:
+        return arith.cmpi(arith.CmpIPredicate.ne, self.value, self._lift(0))
+
+    def as_real(self) -> Real:
+        """The same bits, read as f32."""
+        return Real(arith.bitcast(_with_element(self.value.type, mlir.F32Type.get()), self.value), self.fused)
+
+    def to_real(self) -> Real:
+        """The nearest f32."""
+        return Real(arith.sitofp(_with_element(self.value.type, mlir.F32Type.get()), self.value), self.fused)
+
+    def _make(self, value: mlir.Value) -> Integer:
+        return Integer(value, self.fused)
+
+    def _lift(self, number: int | Integer) -> mlir.Value:
+        return number.value if isinstance(number, Integer) else _splat(self.value.type, _int_attr(number))
+
+
+def choose(condition: mlir.Value, if_true: Real, if_false: Real) -> Real:
+    """Lane by lane, without a branch."""
+    return Real(arith.select(condition, if_true.value, if_false.value), if_true.fused)
+
+
+def element_type(kind: mlir.Type) -> mlir.Type:
+    return mlir.VectorType(kind).element_type if isinstance(kind, mlir.VectorType) else kind
+
+
+def _with_element(kind: mlir.Type, element: mlir.Type) -> mlir.Type:
+    if not isinstance(kind, mlir.VectorType):
+        return element
+    shaped = mlir.VectorType(kind)
+    return mlir.VectorType.get(shaped.shape, element, scalable=shaped.scalable_dims if shaped.scalable else None)
+
+
+def with_element(kind: mlir.Type, element: mlir.Type) -> mlir.Type:
+    """The type with another element type and the same shape."""
+    return _with_element(kind, element)
+
+
+def _splat(kind: mlir.Type, attribute: mlir.Attribute) -> mlir.Value:
+    if isinstance(kind, mlir.VectorType):
+        attribute = mlir.DenseElementsAttr.get_splat(kind, attribute)
+    return arith.constant(kind, attribute)
+
+
+def _i32() -> mlir.Type:
+    return mlir.IntegerType.get_signless(32)
+
+
+def _int_attr(number: int) -> mlir.Attribute:
+    # MLIR wants the signed reading of 32 bits.
+    return mlir.IntegerAttr.get(_i32(), (number + (1 << 31)) % (1 << 32) - (1 << 31))

@@ -1,0 +1,1 @@
+"""The dispatch phase: a graph of tensor ops in, a `flow` program of executables and dispatches out."""

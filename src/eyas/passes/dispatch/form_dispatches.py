@@ -1,0 +1,207 @@
+"""`form-dispatches`: groups ops around roots into regions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import scf
+
+from eyas.dialects import flow
+from eyas.ir import Pass
+from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands
+from eyas.passes.dispatch.grouping import Group, Role, form_groups, role_of
+from eyas.passes.dispatch.shapes import dims_of
+
+# Larger intermediates go through the arena instead of a workgroup's stack.
+_MAX_LOCAL_ELEMENTS = 4096
+
+
+@dataclass(frozen=True)
+class FormDispatches(Pass):
+    """Wraps each group of ops in a region; what is cheap (fills, splats, scalars) is copied inside.
+
+    Grouping is decided by `grouping.py`; here regions are built and the block is put into a legal order.
+
+        %0 = linalg.matmul ...                  %1 = scf.execute_region {
+        %1 = linalg.generic (relu) %0     =>      %0 = linalg.matmul ...
+                                                  %r = linalg.generic (relu) %0
+                                                  scf.yield %r }
+    """
+
+    name: ClassVar[str] = "form-dispatches"
+
+    def run(self, module: mlir.Module) -> None:
+        for function in functions(module):
+            block = entry_block(function)
+            groups, reasons = form_groups(block)
+            for op, reason in reasons.items():
+                op.attributes[flow.NOT_FUSED] = mlir.StringAttr.get(reason)
+            _sort(block, groups)
+            for group in groups:
+                _wrap(group)
+
+
+def _sort(block: mlir.Block, groups: list[Group]) -> None:
+    """Moves ops so that each group is contiguous and everything is defined before it is used."""
+    ops = [view.operation for view in block.operations]
+    node_of: dict[mlir.Operation, int] = {}
+    members: list[list[mlir.Operation]] = []
+    grouped = {op: group for group in groups for op in group.ops}
+    index_of_group: dict[int, int] = {}
+    for op in ops:
+        group = grouped.get(op)
+        if group is not None and group.ordinal in index_of_group:
+            node = index_of_group[group.ordinal]
+        else:
+            node = len(members)
+            members.append([])
+            if group is not None:
+                index_of_group[group.ordinal] = node
+        members[node].append(op)
+        node_of[op] = node
+
+    done: set[int] = set()
+    order: list[mlir.Operation] = []
+
+    def needs(node: int) -> set[int]:
+        found = set()
+        for op in members[node]:
+            for value in _needed_values(op):
+                owner = defining_op(value)
+                if owner is not None and owner in node_of and node_of[owner] != node:
+                    found.add(node_of[owner])
+        return found
+
+    def visit(root: int) -> None:
+        stack = [(root, iter(sorted(needs(root))))]
+        while stack:
+            node, pending = stack[-1]
+            following = next((other for other in pending if other not in done), None)
+            if following is not None:
+                stack.append((following, iter(sorted(needs(following)))))
+                continue
+            stack.pop()
+            if node not in done:
+                done.add(node)
+                order.extend(members[node])
+
+    for node in range(len(members)):
+        visit(node)
+    terminator = ops[-1]
+    for op in order:
+        if op != terminator:
+            op.move_before(terminator)
+
+
+def _needed_values(op: mlir.Operation) -> list[mlir.Value]:
+    """Operands, and the dynamic dimensions of results, which a region must know beforehand."""
+    values = list(nested_operands(op))
+    for result in op.results:
+        if is_tensor(result) and role_of(op) not in (Role.HOST, Role.CLONED):
+            values += dims_of(result)
+    return values
+
+
+def _wrap(group: Group) -> None:
+    inside = set(group.ops)
+    results = [result for op in group.ops for result in op.results if _escapes(result, inside) or _is_spilled(group, result)]
+    if not results:
+        if all(_is_dead(op) for op in group.ops):
+            return
+        results = list(group.ops[-1].results)
+    shapes = [dims_of(result) for result in results]
+    last = group.ops[-1]
+    with mlir.InsertionPoint.after(last), last.location:
+        region = scf.ExecuteRegionOp([result.type for result in results], no_inline=True)
+        for outer, dims in zip(region.results, shapes, strict=True):
+            if dims:
+                flow.TieShapeOp(outer, dims)
+        body = region.regions[0].blocks.append()
+    with mlir.InsertionPoint(body), last.location:
+        end = scf.YieldOp(results)
+    for result in (result for op in group.ops for result in op.results):
+        for use in list(result.uses):
+            if use.owner.operation.name == "flow.tie_shape":
+                use.owner.operation.erase()
+    for op in group.ops:
+        op.move_before(end.operation)
+    for result, outer in zip(results, region.results, strict=True):
+        for use in list(result.uses):
+            user = use.owner.operation
+            if user == end.operation or user.name == "flow.tie_shape" or _is_inside(user, region):
+                continue
+            user.operands[use.operand_number] = outer
+    _clone_cheap_producers(group.ops, region.operation.block)
+
+
+def _escapes(value: mlir.Value, inside: set[mlir.Operation]) -> bool:
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "flow.tie_shape":
+            continue
+        while user is not None and user not in inside:
+            parent = user.parent
+            user = parent.operation if parent is not None and parent.operation.name not in ("func.func",) else None
+        if user is None:
+            return True
+    return False
+
+
+def _is_spilled(group: Group, value: mlir.Value) -> bool:
+    """An intermediate of a row group that is too large, or of unknown size, for the stack goes through the arena."""
+    if group.rows is None or not is_tensor(value):
+        return False
+    shaped = mlir.ShapedType(value.type)
+    elements = 1
+    for dim in range(group.rows, shaped.rank):
+        if shaped.is_dynamic_dim(dim):
+            return True
+        elements *= shaped.get_dim_size(dim)
+    return elements > _MAX_LOCAL_ELEMENTS
+
+
+def _is_dead(op: mlir.Operation) -> bool:
+    return all(not list(result.uses) for result in op.results) and op.name != "scf.while"
+
+
+def _is_inside(op: mlir.Operation, region: mlir.OpView) -> bool:
+    current: mlir.Operation | None = op
+    while current is not None:
+        if current == region.operation:
+            return True
+        current = current.parent.operation if current.parent is not None else None
+    return False
+
+
+def _clone_cheap_producers(ops: list[mlir.Operation], outer: mlir.Block) -> None:
+    """Fills, empties and constants are made again inside, so that they never take memory of their own."""
+    clones: dict[mlir.Value, mlir.Value] = {}
+
+    def clone(value: mlir.Value) -> mlir.Value:
+        owner = defining_op(value)
+        if value in clones or owner is None or role_of(owner) is not Role.CLONED:
+            return clones.get(value, value)
+        operands = [clone(operand) for operand in owner.operands]
+        with mlir.InsertionPoint(anchor):
+            copy = owner.clone()
+        for position, operand in enumerate(operands):
+            copy.operands[position] = operand
+        for old, new in zip(owner.results, copy.results, strict=True):
+            clones[old] = new
+        return clones[value]
+
+    def visit(op: mlir.Operation) -> None:
+        for position, value in enumerate(op.operands):
+            owner = defining_op(value)
+            if owner is not None and owner.block == outer and role_of(owner) is Role.CLONED:
+                op.operands[position] = clone(value)
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.operations:
+                    visit(inner.operation)
+
+    anchor = ops[0]
+    for op in ops:
+        visit(op)

@@ -1,0 +1,230 @@
+"""Which ops run together: the rules of dispatch formation, as an analysis that changes nothing.
+
+A group grows from its first op. Elementwise ops join the group that makes their operand, so that they run on values in
+registers. Reductions and elementwise ops that walk the same rows join too, so that a row of intermediates stays in cache
+(softmax, layer norm). Contractions and convolutions start groups of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import linalg
+
+from eyas.ir.walk import defining_op, is_tensor, nested_operands
+
+# A row of intermediates must fit the first-level cache with room to spare.
+_MAX_ROW_ELEMENTS = 16_384
+# Fewer rows than this starve the cores when there is much work in each.
+_MIN_ROWS = 16
+_SMALL_WORK = 65_536
+# Bindings of one dispatch; Vulkan guarantees no more storage buffers than this on most devices.
+MAX_TENSORS = 24
+
+
+class Role(Enum):
+    """What an op is to dispatch formation."""
+
+    HOST = "stays in the host program"
+    CLONED = "copied into each dispatch that uses it"
+    ELEMENTWISE = "one value out of values at the same place"
+    REDUCTION = "folds some dimensions of its input"
+    CONTRACTION = "products summed: matmul, convolution, and windows"
+    OPAQUE = "runs alone"
+
+
+@dataclass
+class Group:
+    """Ops of one future dispatch, in program order. `rows` leading dimensions are common to all intermediates."""
+
+    ordinal: int
+    ops: list[mlir.Operation] = field(default_factory=list)
+    root: Role = Role.OPAQUE
+    rows: int | None = None
+
+
+def role_of(op: mlir.Operation) -> Role:
+    """Classifies one op of a function body."""
+    name = op.name
+    if name in ("tensor.empty", "linalg.fill") or (name == "arith.constant" and not _is_big_constant(op)):
+        return Role.CLONED
+    if name.startswith("flow.") or name in ("tensor.dim", "func.return"):
+        return Role.HOST
+    if not any(is_tensor(value) for value in [*op.results, *op.operands]) and not op.regions:
+        return Role.HOST
+    if name == "linalg.generic" or name.startswith("linalg."):
+        return _role_of_structured(op)
+    return Role.OPAQUE
+
+
+def _is_big_constant(op: mlir.Operation) -> bool:
+    type_ = op.results[0].type
+    if not isinstance(type_, mlir.ShapedType):
+        return False
+    attribute = op.attributes["value"]
+    return not (isinstance(attribute, mlir.DenseElementsAttr) and attribute.is_splat)
+
+
+def _role_of_structured(op: mlir.Operation) -> Role:
+    maps = indexing_maps(op)
+    if maps is None or len(op.results) == 0:
+        return Role.OPAQUE
+    parallel = _dims_in(maps[-1])
+    reduction = maps[-1].n_dims - len(parallel)
+    if reduction == 0:
+        return Role.ELEMENTWISE if op.name in ("linalg.generic", "linalg.transpose") else Role.OPAQUE
+    if op.name != "linalg.generic" or linalg.isa_contraction_op(op) or linalg.isa_convolution_op(op):
+        return Role.CONTRACTION
+    return Role.REDUCTION
+
+
+def indexing_maps(op: mlir.Operation) -> list[mlir.AffineMap] | None:
+    """Maps of a linalg op, inputs then outputs; None when it has none (softmax, pack)."""
+    if "indexing_maps" in op.attributes:
+        attributes = op.attributes["indexing_maps"]
+    else:
+        attributes = linalg.get_indexing_maps(op)
+    return None if attributes is None else [mlir.AffineMapAttr(attribute).value for attribute in attributes]
+
+
+def _dims_in(map_: mlir.AffineMap) -> set[int]:
+    return {expr.position for expr in map_.results if isinstance(expr, mlir.AffineDimExpr)}
+
+
+def form_groups(block: mlir.Block) -> tuple[list[Group], dict[mlir.Operation, str]]:
+    """Groups in order of their first op, and why ops did not join the group of an operand (for `eyas explain`)."""
+    groups: list[Group] = []
+    group_of: dict[mlir.Operation, Group] = {}
+    reasons: dict[mlir.Operation, str] = {}
+    for view in block.operations:
+        op = view.operation
+        role = role_of(op)
+        if role in (Role.HOST, Role.CLONED):
+            continue
+        joined = None
+        if role in (Role.ELEMENTWISE, Role.REDUCTION):
+            for group in _candidate_groups(op, group_of):
+                refusal = _why_not_join(op, role, group, group_of)
+                if refusal is None:
+                    joined = group
+                    break
+                reasons[op] = refusal
+        if joined is None:
+            joined = Group(len(groups), root=role)
+            groups.append(joined)
+        joined.ops.append(op)
+        group_of[op] = joined
+    return groups, reasons
+
+
+def _candidate_groups(op: mlir.Operation, group_of: dict[mlir.Operation, Group]) -> list[Group]:
+    """Groups that make an operand, latest first: it has the most of what the op needs."""
+    found = {}
+    for value in op.operands:
+        owner = defining_op(value)
+        if owner is not None and owner in group_of:
+            found[group_of[owner].ordinal] = group_of[owner]
+    return [found[ordinal] for ordinal in sorted(found, reverse=True)]
+
+
+def _why_not_join(op: mlir.Operation, role: Role, group: Group, group_of: dict) -> str | None:
+    """The reason against joining, or None. May narrow `group.rows`."""
+    if group.root is Role.OPAQUE:
+        return "its producer runs alone"
+    if _depends_through_others(op, group, group_of):
+        return "it also needs a later result that depends on the same producer"
+    if len(_tensors_of(group.ops + [op])) > MAX_TENSORS:
+        return f"the dispatch would have more than {MAX_TENSORS} tensors"
+    edges = [value for value in op.operands if (owner := defining_op(value)) is not None and owner in group.ops]
+    maps = indexing_maps(op)
+    if maps is None:
+        return "it has no loops"
+    if role is Role.ELEMENTWISE and all(_reads_in_place(op, maps, value) for value in edges):
+        if group.root is Role.CONTRACTION:
+            return None if _follows_last(group, edges) else "its producer's values have left the registers"
+        if group.rows is None:
+            return None
+    if group.root is Role.CONTRACTION:
+        return "it reads a contraction's result in another order"
+    return _why_not_share_rows(op, group, edges, maps)
+
+
+def _follows_last(group: Group, edges: list[mlir.Value]) -> bool:
+    """In a contraction's group all ops form one chain of values at the same place."""
+    return bool(edges)
+
+
+def _reads_in_place(op: mlir.Operation, maps: list[mlir.AffineMap], value: mlir.Value) -> bool:
+    """Whether the op reads `value` exactly at the point that it writes: same loops, each once."""
+    for operand, map_ in zip(op.operands, maps, strict=False):
+        if operand == value and not (map_.is_permutation and map_ == maps[-1]):
+            return False
+    return True
+
+
+def _why_not_share_rows(op: mlir.Operation, group: Group, edges: list, maps: list[mlir.AffineMap]) -> str | None:
+    rows = group.rows if group.rows is not None else 99
+    for value in edges:
+        for operand, map_ in zip(op.operands, maps, strict=False):
+            if operand == value:
+                rows = min(rows, _common_prefix(map_, maps[-1]))
+    if group.rows is None:
+        for member in group.ops:  # the members so far ran in registers; now they must agree on rows
+            rows = min(rows, mlir.ShapedType(member.results[0].type).rank)
+    if rows == 0:
+        return "they have no rows in common"
+    shapes = [mlir.ShapedType(value.type) for value in edges]
+    row_count, row_size = 1, 1
+    for dim in range(shapes[0].rank):
+        size = 64 if shapes[0].is_dynamic_dim(dim) else shapes[0].get_dim_size(dim)
+        if dim < rows:
+            row_count *= size
+        else:
+            row_size *= size
+    if row_size > _MAX_ROW_ELEMENTS:
+        return f"a row of {row_size} elements is too long to keep near"
+    if row_count < _MIN_ROWS and row_count * row_size > _SMALL_WORK:
+        return f"only {row_count} rows: too few to share among cores"
+    group.rows = rows
+    return None
+
+
+def _common_prefix(read: mlir.AffineMap, written: mlir.AffineMap) -> int:
+    """How many leading dimensions are the same plain loop in both maps."""
+    count = 0
+    for left, right in zip(read.results, written.results, strict=False):
+        if not isinstance(left, mlir.AffineDimExpr) or left != right:
+            break
+        count += 1
+    return count
+
+
+def _tensors_of(ops: list[mlir.Operation]) -> set[mlir.Value]:
+    inside = {result for op in ops for result in op.results}
+    return {value for op in ops for value in nested_operands(op) if is_tensor(value) and value not in inside} | inside
+
+
+def _depends_through_others(op: mlir.Operation, group: Group, group_of: dict) -> bool:
+    """Whether an operand made outside the group depends on the group: merging would make a cycle."""
+    seen: set[mlir.Operation] = set()
+    stack = [
+        owner for value in nested_operands(op) if (owner := defining_op(value)) is not None and owner not in group.ops
+    ]
+    first = group.ops[0]
+    while stack:
+        current = stack.pop()
+        if current in seen or current.block != first.block or current.is_before_in_block(first):
+            continue
+        seen.add(current)
+        members = group_of[current].ops if current in group_of else [current]
+        for member in members:
+            for value in nested_operands(member):
+                owner = defining_op(value)
+                if owner is None:
+                    continue
+                if owner in group.ops:
+                    return True
+                stack.append(owner)
+    return False

@@ -1,0 +1,59 @@
+"""Names that say what a dispatch does: `main_dispatch_12_conv_56x56x64_f32`."""
+
+from __future__ import annotations
+
+import re
+
+from torch_mlir import ir as mlir
+
+from eyas.passes.dispatch.grouping import Role, role_of
+
+_SHORT = {
+    "linalg.conv_2d_nhwc_hwcf": "conv",
+    "linalg.conv_2d_nchw_fchw": "conv",
+    "linalg.depthwise_conv_2d_nhwc_hwc": "depthwise_conv",
+    "linalg.depthwise_conv_2d_nchw_chw": "depthwise_conv",
+    "linalg.batch_matmul": "batch_matmul",
+}
+_TELLING = ("math.", "arith.divf", "arith.maximumf", "tensor.extract")
+
+
+def describe_region(ops: list[mlir.Operation]) -> str:
+    """The root op, its shape and its element type."""
+    root = max(ops, key=_weight)
+    result = next((value for value in root.results if isinstance(value.type, mlir.RankedTensorType)), None)
+    shape = ""
+    if result is not None:
+        type_ = mlir.RankedTensorType(result.type)
+        dims = ["d" if type_.is_dynamic_dim(i) else str(type_.get_dim_size(i)) for i in range(type_.rank)]
+        shape = "_" + "x".join([*dims, str(type_.element_type)] if not dims else ["x".join(dims)])
+        shape += f"_{_identifier(str(type_.element_type))}" if dims else ""
+    return _identifier(_kind(root, ops) + shape)
+
+
+def _weight(op: mlir.Operation) -> int:
+    order = {Role.CONTRACTION: 3, Role.REDUCTION: 2, Role.ELEMENTWISE: 1, Role.OPAQUE: 1}
+    return order.get(role_of(op), 0)
+
+
+def _kind(root: mlir.Operation, ops: list[mlir.Operation]) -> str:
+    if root.name in _SHORT:
+        return _SHORT[root.name]
+    role = role_of(root)
+    bodies = {inner.operation.name for op in ops for region in op.regions for b in region.blocks for inner in b.operations}
+    if role is Role.REDUCTION and "math.exp" in bodies:
+        return "softmax"
+    if role is Role.REDUCTION and ("math.rsqrt" in bodies or "math.sqrt" in bodies):
+        return "norm"
+    if role is Role.REDUCTION:
+        return "reduction"
+    if root.name == "linalg.generic" and role is Role.CONTRACTION:
+        return "contraction"
+    if root.name == "linalg.generic":
+        telling = sorted(name.split(".")[1] for name in bodies if name.startswith(_TELLING))
+        return "elementwise" + (f"_{telling[0]}" if telling else "")
+    return root.name.split(".", 1)[1]
+
+
+def _identifier(text: str) -> str:
+    return re.sub(r"\W+", "_", text).strip("_")

@@ -1,0 +1,46 @@
+"""`tie-shapes`: states the dynamic dimensions of every tensor in terms of function arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, tensor
+
+from eyas.dialects import flow
+from eyas.ir import Pass, run_upstream
+from eyas.ir.walk import entry_block, functions, is_tensor
+
+
+@dataclass(frozen=True)
+class TieShapes(Pass):
+    """Adds a `flow.tie_shape` for each op result with dynamic dimensions.
+
+    The dimensions are first written as `tensor.dim` of the result; upstream's shape reification then moves them up to
+    the arguments, so that later passes can size buffers without the tensor.
+
+        %1 = linalg.generic ... -> tensor<?x4xf32>
+      becomes
+        %1 = linalg.generic ... -> tensor<?x4xf32>
+        flow.tie_shape %1, %d0          // %d0 = tensor.dim %arg0, %c0
+    """
+
+    name: ClassVar[str] = "tie-shapes"
+
+    def run(self, module: mlir.Module) -> None:
+        for function in functions(module):
+            for op in list(entry_block(function).operations):
+                for result in op.results:
+                    if is_tensor(result) and not mlir.ShapedType(result.type).has_static_shape:
+                        _tie(op, result)
+        run_upstream(module, "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims,canonicalize,cse")
+
+
+def _tie(op: mlir.OpView, result: mlir.Value) -> None:
+    with mlir.InsertionPoint.after(op), op.operation.location:
+        dims = [
+            tensor.DimOp(value, arith.ConstantOp(mlir.IndexType.get(), dim).result).result
+            for value, dim in flow.dynamic_dims([result])
+        ]
+        flow.TieShapeOp(result, dims)

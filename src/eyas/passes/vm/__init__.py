@@ -1,0 +1,1 @@
+"""The vm phase: a `hal` program in, VM instructions out."""

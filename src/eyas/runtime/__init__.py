@@ -1,0 +1,11 @@
+"""The Python face of the C core: a `.eyas` file or its bytes go in, something to call comes out.
+
+    module = eyas.runtime.load("model.eyas")
+    out = module(x)                     # NumPy in, NumPy out; torch in, torch out
+
+Needs NumPy and nothing else: neither MLIR nor LLVM nor torch is imported here.
+"""
+
+from eyas.runtime.module import Device, Event, Function, Module, devices, load
+
+__all__ = ["Device", "Event", "Function", "Module", "devices", "load"]

@@ -1,0 +1,206 @@
+"""Loaded modules: what `eyas.load` returns. The work is done in `_core` (runtime/bindings)."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eyas.errors import CallError, ModuleError, UsageError
+from eyas.module.program import Signature, Symbol, TensorSpec
+from eyas.runtime import _core, safetensors
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device that modules can run on."""
+
+    driver: str  # what `load(device=...)` takes
+    index: int
+    name: str
+    workers: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """One command of a profiled call. Times are nanoseconds of the monotonic clock."""
+
+    name: str  # the kernel, or "fill", "copy"
+    wave: int  # commands of one wave may run at the same time
+    workgroups: int
+    start_ns: int
+    end_ns: int
+    busy_ns: int  # summed over workers
+
+    @property
+    def duration_us(self) -> float:
+        return (self.end_ns - self.start_ns) / 1e3
+
+
+@functools.cache
+def _device(driver: str, threads: int) -> _core.Device:
+    """One thread pool for each setting, shared by all modules."""
+    known = [name for name, _ in _core.drivers()]
+    if driver not in known:
+        raise UsageError(f"no device driver {driver!r}; this runtime has: {', '.join(known)}")
+    return _core.Device(driver, threads)
+
+
+def devices() -> list[Device]:
+    """Every device of every driver on this machine."""
+    found = []
+    for driver, count in _core.drivers():
+        for index in range(count):
+            info = _device(driver, 0).info()
+            found.append(Device(driver, index, info["name"], info["workers"]))
+    return found
+
+
+class Function:
+    """One function of a module. Call it with arrays, by position or by name."""
+
+    def __init__(self, context: _core.Context, name: str, signature: Signature) -> None:
+        self.name, self.signature = name, signature
+        self._call = _core.Function(context, name)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self._call(*args) if not named else self._call(*self._order(args, named))
+
+    def _order(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        names = [spec.name for spec in self.signature.args]
+        unknown = [name for name in named if name not in names[len(args) :]]
+        missing = [name for name in names[len(args) :] if name not in named]
+        if unknown or missing:
+            parts = [f"unknown or given twice: {', '.join(unknown)}"] if unknown else []
+            parts += [f"missing: {', '.join(missing)}"] if missing else []
+            raise CallError(f"{self.name}{self.signature}: arguments {'; '.join(parts)}")
+        return [*args, *(named[name] for name in names[len(args) :])]
+
+    def __repr__(self) -> str:
+        return f"<eyas function {self.name}{self.signature}>"
+
+
+class Module:
+    """A module on a device. Calling it calls its function `main` (or its only one).
+
+    One NumPy array or torch tensor for a single result, a tuple for several. Results own their memory.
+    """
+
+    def __init__(self, core: _core.Module, device: _core.Device, source: Path | bytes) -> None:
+        self._core, self._device, self._source = core, device, source
+        self._context = _core.Context(core, device)
+        signatures = {name: _signature(*parts) for name, *parts in core.functions()}
+        self.functions: dict[str, Function] = {
+            name: Function(self._context, name, signature) for name, signature in signatures.items()
+        }
+        only = next(iter(self.functions.values())) if len(self.functions) == 1 else None
+        self._main = self.functions.get("main", only)
+        self._call = self._main._call if self._main else self._no_main
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named and self._main:
+            return self._main(*args, **named)
+        return self._call(*args)
+
+    def _no_main(self, *args: Any) -> Any:
+        raise CallError(f"the module has no function 'main'; call one of .functions: {', '.join(self.functions)}")
+
+    @property
+    def signature(self) -> Signature:
+        """What calling the module takes and gives."""
+        if not self._main:
+            self._no_main()
+        assert self._main
+        return self._main.signature
+
+    @functools.cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Provenance: compiler version, target, flags, source digest, statistics."""
+        try:
+            return json.loads(self._core.manifest())
+        except ValueError as error:
+            raise ModuleError(f"manifest.json is not JSON: {error}") from error
+
+    @property
+    def device(self) -> dict[str, Any]:
+        """The device that the module runs on."""
+        return self._device.info()
+
+    @property
+    def transient_bytes(self) -> int:
+        """Memory that the module keeps between calls for intermediate values."""
+        return self._context.transient_bytes()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the module's file. External weights stay where they are."""
+        if isinstance(self._source, bytes):
+            part = Path(f"{os.fspath(path)}.{os.getpid()}.part")
+            part.write_bytes(self._source)
+            os.replace(part, path)
+        elif not (os.path.exists(path) and os.path.samefile(self._source, path)):
+            shutil.copyfile(self._source, path)
+
+    def profile(self, *args: Any, runs: int = 1, function: str | None = None) -> list[list[Event]]:
+        """Calls the module `runs` times, after one call to warm up, and times every command: one list for each run.
+
+        Runs in a context of its own, so that ordinary calls stay free of timers.
+        """
+        context = _core.Context(self._core, self._device, 0, True)
+        name = function or (self._main.name if self._main else self._no_main())
+        call = _core.Function(context, name)
+        call(*args)
+        context.profile()
+        measured = []
+        for _ in range(runs):
+            call(*args)
+            measured.append([Event(*event) for event in context.profile()])
+        return measured
+
+    def __repr__(self) -> str:
+        return f"<eyas module {', '.join(f'{n}{f.signature}' for n, f in self.functions.items())}>"
+
+
+def _signature(args: list[Any], results: list[Any], symbols: dict[str, tuple[int, int, int]]) -> Signature:
+    return Signature(
+        tuple(TensorSpec(*spec) for spec in args),
+        tuple(TensorSpec(*spec) for spec in results),
+        {name: Symbol(*bounds) for name, bounds in symbols.items()},
+    )
+
+
+def load(
+    source: str | os.PathLike[str] | bytes,
+    device: str = "local-task",
+    threads: int | None = None,
+    verify: bool = False,
+) -> Module:
+    """Loads a `.eyas` file, or its bytes, onto a device.
+
+    `device` is a driver's name (see `devices()`), `threads` how many workers it gets (default: the CPUs of this process).
+    The file is mapped, not read; `verify` also checks the digest of weights over 16 MiB, which reads them all. Raises
+    ModuleError for a file that is damaged or made for another machine.
+    """
+    if threads is not None and threads < 1:
+        raise UsageError(f"threads={threads}: give 1 or more, or None for all CPUs of this process")
+    handle = _device(device, threads or 0)
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        data, folder = bytes(source), Path()
+        core = _core.Module.from_bytes(data, verify)
+        return _finish(core, handle, data, folder)
+    path = Path(source)
+    return _finish(_core.Module.open(os.fspath(path), verify), handle, path, path.parent)
+
+
+def _finish(core: _core.Module, device: _core.Device, source: Path | bytes, folder: Path) -> Module:
+    files: dict[str, safetensors.File] = {}
+    for ordinal, (name, dtype, shape, _, external, key) in enumerate(core.parameters()):
+        if external:
+            if external not in files:
+                files[external] = safetensors.File(folder / external)
+            core.bind_parameter(ordinal, files[external].tensor(key or name, dtype, shape))
+    return Module(core, device, source)

@@ -1,0 +1,58 @@
+"""What this machine is: CPU name and features through LLVM, cache sizes through sysfs."""
+
+from __future__ import annotations
+
+import platform
+from functools import lru_cache
+from pathlib import Path
+
+from eyas.errors import TargetError
+from eyas.targets import facts
+from eyas.targets.target import Target
+
+_ARCH_NAMES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64", "riscv64": "riscv64"}
+_SYSFS_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+@lru_cache(maxsize=1)
+def detect() -> Target:
+    """The host as a target. Features that the CPU model has but that are hidden from programs print as `-feature`."""
+    import llvmlite.binding as llvm
+
+    arch_name = _ARCH_NAMES.get(platform.machine().lower())
+    if arch_name is None:
+        raise TargetError(f"this machine is '{platform.machine()}', which Eyas cannot compile for; "
+                          f"name a target of {', '.join(facts.ARCHES)}")
+    # LLVM reads CPUID together with XGETBV (or HWCAP), so what the kernel or hypervisor masks is reported as absent.
+    return target_for(arch_name, llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features()), read_caches())
+
+
+def target_for(arch_name: str, cpu: str, reported: dict[str, bool], caches: dict[str, int]) -> Target:
+    """Expresses detected facts as the nearest known CPU plus what differs from it."""
+    arch = facts.ARCHES[arch_name]
+    if cpu not in arch.cpus:
+        cpu = arch.default_cpu
+    model = arch.cpus[cpu]
+    changes = []
+    for name in arch.implies:
+        has, expected = reported.get(name), name in model.features
+        # A feature that LLVM does not report on this system (None) is left as the CPU model has it.
+        if has is not None and has != expected and name not in arch.baseline:
+            changes.append(f"{'+' if has else '-'}{name}")
+    options = tuple((name, size) for name, size in caches.items() if size != getattr(model, name))
+    return Target("llvm-cpu", arch_name, cpu, tuple(changes), options)
+
+
+def read_caches(root: Path = _SYSFS_CACHES) -> dict[str, int]:
+    """`{"l1d": bytes, "l2": bytes, "l3": bytes}` for what the kernel tells; empty where it tells nothing."""
+    found: dict[str, int] = {}
+    for index in sorted(root.glob("index*")):
+        try:
+            level, kind = (index / "level").read_text().strip(), (index / "type").read_text().strip()
+            size = (index / "size").read_text().strip()
+        except OSError:
+            continue
+        name = {("1", "Data"): "l1d", ("2", "Unified"): "l2", ("3", "Unified"): "l3"}.get((level, kind))
+        if name and size.endswith("K") and size[:-1].isdigit():
+            found[name] = int(size[:-1]) * facts.KIB
+    return {name: found[name] for name in ("l1d", "l2", "l3") if name in found}

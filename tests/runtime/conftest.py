@@ -1,0 +1,32 @@
+"""Builds of the C core that the tests drive: a plain one and one with sanitizers, both kept between runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def build(name: str, target: str, *options: str) -> Path:
+    folder = ROOT / "build" / name
+    base = ["-DEYAS_BUILD_PYTHON=OFF", "-DEYAS_BUILD_TESTS=ON", f"-DPython_EXECUTABLE={sys.executable}"]
+    configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", *base, *options]
+    for command in (configure, ["cmake", "--build", str(folder), "--target", target, "-j2"]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def plain_build() -> Path:
+    return build("check", "all")
+
+
+@pytest.fixture(scope="session")
+def sanitized_build() -> Path:
+    options = ("-DEYAS_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=RelWithDebInfo")
+    return build("asan", "all", *options)

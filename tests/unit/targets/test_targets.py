@@ -1,0 +1,186 @@
+"""Targets parse, print back the same, and know their machines."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from eyas.errors import TargetError
+from eyas.targets import Target, facts
+from eyas.targets.host import read_caches, target_for
+
+ROUND_TRIP = [
+    "llvm-cpu:x86_64",
+    "llvm-cpu:x86_64:znver3",
+    "llvm-cpu:x86_64:znver4:+avx512f,-avx512vnni",
+    "llvm-cpu:x86_64:znver4:-avx512f,l2=2M,l3=96M",
+    "llvm-cpu:aarch64",
+    "llvm-cpu:aarch64:cortex-a76",
+    "llvm-cpu:riscv64:+v",
+    "llvm-cpu:riscv64:+v,vlen=256",
+    "llvm-cpu:riscv64:spacemit-x60",
+    "vmvx",
+    "vulkan:spirv1.6",
+    "cuda:sm_90a",
+]
+
+
+@pytest.mark.parametrize("text", ROUND_TRIP)
+def test_prints_what_it_parsed(text: str) -> None:
+    target = Target.parse(text)
+    assert str(target) == text
+    assert Target.parse(str(target)) == target
+    assert Target.parse(target) is target
+
+
+def test_order_of_features_does_not_matter() -> None:
+    one = Target.parse("llvm-cpu:x86_64:znver4:-avx512vnni,+avx512f")
+    two = Target.parse("llvm-cpu:x86_64:znver4:+avx512f,-avx512vnni")
+    assert one == two and one.digest == two.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "hint"),
+    [
+        ("llvm-cp", "backend 'llvm-cp'", "Did you mean 'llvm-cpu'"),
+        ("llvm-cpu:x86", "architecture 'x86'", "Did you mean 'x86_64'"),
+        ("llvm-cpu:x86_64:zenver4", "CPU of x86_64 'zenver4'", "Did you mean 'znver4'"),
+        ("llvm-cpu:x86_64:+avx512", "feature of x86_64 'avx512'", "Did you mean 'avx512"),
+        ("llvm-cpu:aarch64:+avx2", "feature of aarch64 'avx2'", "Allowed: fp-armv8"),
+        ("llvm-cpu:x86_64:vlen=256", "option 'vlen'", "Allowed: l1d"),
+        ("llvm-cpu:riscv64:+v,vlen=100", "vlen is '100'", "128, 256"),
+        ("llvm-cpu:x86_64:l2=big", "l2 is 'big'", "512K"),
+        ("llvm-cpu:x86_64:znver3:+avx:extra", "too many", "llvm-cpu:ARCH"),
+        ("cuda:volta", "'volta'", "cuda:sm_90a"),
+        ("", "backend ''", "Allowed: llvm-cpu"),
+    ],
+)
+def test_error_names_the_part_and_what_is_allowed(text: str, part: str, hint: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        Target.parse(text)
+    assert part in str(caught.value)
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["vmvx", "vulkan:spirv1.6", "cuda:sm_90a"])
+def test_reserved_names_fail_when_used(text: str) -> None:
+    target = Target.parse(text)
+    assert not target.is_cpu
+    with pytest.raises(TargetError, match="does not compile for it yet"):
+        _ = target.triple
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "registers", "fma", "masks"),
+    [
+        ("llvm-cpu:x86_64", 128, 16, False, False),
+        ("llvm-cpu:x86_64:x86-64-v2", 128, 16, False, False),
+        ("llvm-cpu:x86_64:haswell", 256, 16, True, False),
+        ("llvm-cpu:x86_64:znver4", 512, 32, True, True),
+        ("llvm-cpu:x86_64:znver4:-avx512f", 256, 16, True, False),
+        ("llvm-cpu:x86_64:znver4:-avx2", 128, 16, True, False),
+        ("llvm-cpu:aarch64", 128, 32, True, False),
+        ("llvm-cpu:aarch64:neoverse-v1", 128, 32, True, True),
+        ("llvm-cpu:riscv64", 0, 32, True, False),
+        ("llvm-cpu:riscv64:+v", 128, 32, True, True),
+        ("llvm-cpu:riscv64:+v,vlen=512", 512, 32, True, True),
+        ("llvm-cpu:riscv64:spacemit-x60", 256, 32, True, True),
+    ],
+)
+def test_vector_facts(text: str, bits: int, registers: int, fma: bool, masks: bool) -> None:
+    target = Target.parse(text)
+    assert (target.vector_bits, target.vector_registers) == (bits, registers)
+    assert (target.has_fma, target.has_cheap_masks) == (fma, masks)
+    assert target.lanes() == max(1, bits // 32)
+
+
+def test_features_imply_and_exclude_each_other() -> None:
+    assert "avx512bw" in Target.parse("llvm-cpu:x86_64:+avx512vbmi").feature_set
+    assert "fma" in Target.parse("llvm-cpu:x86_64:+avx512f").feature_set
+    assert not any(name.startswith("avx512") for name in Target.parse("llvm-cpu:x86_64:znver4:-avx512f").feature_set)
+
+
+def test_every_listed_feature_and_implication_is_known() -> None:
+    for arch in facts.ARCHES.values():
+        named = {name for implied in arch.implies.values() for name in implied} | arch.baseline
+        for cpu in arch.cpus.values():
+            named |= cpu.features
+        for features in arch.capabilities.values():
+            named |= features
+        assert named <= set(arch.implies)
+        assert arch.default_cpu in arch.cpus
+
+
+def test_llvm_knows_every_cpu_and_feature() -> None:
+    # LLVM only prints a warning for a name that it does not know, so another process runs it and we read that.
+    script = (
+        "import llvmlite.binding as llvm\n"
+        "from eyas.targets.facts import ARCHES\n"
+        "llvm.initialize_all_targets()\n"
+        "for arch in ARCHES.values():\n"
+        "    make = llvm.Target.from_triple(arch.triple).create_target_machine\n"
+        "    for cpu in arch.cpus: make(cpu=cpu)\n"
+        "    for feature in arch.implies: make(cpu=arch.default_cpu, features='+' + feature)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_required_features_are_what_goes_beyond_the_baseline() -> None:
+    assert Target.parse("llvm-cpu:x86_64").required_features == ()
+    assert Target.parse("llvm-cpu:aarch64").required_features == ()
+    required = Target.parse("llvm-cpu:x86_64:znver4").required_features
+    assert {"avx2", "fma", "avx512f", "avx512vl"} <= set(required)
+    assert list(required) == sorted(required)
+    assert Target.parse("llvm-cpu:riscv64:+v,vlen=256").required_features == ("v", "zvl256b")
+
+
+def test_caches_come_from_the_table_or_the_text() -> None:
+    assert Target.parse("llvm-cpu:x86_64:znver3").caches.l2_bytes == 512 * 1024
+    assert Target.parse("llvm-cpu:x86_64:znver3:l2=1M").caches.l2_bytes == 1024 * 1024
+
+
+def test_host_is_a_target_like_any_other() -> None:
+    host = Target.host()
+    assert Target.parse("llvm-cpu") == host
+    assert Target.parse(str(host)) == host
+    assert host.vector_bits >= 128 or host.arch == "riscv64"
+
+
+def test_host_respects_what_the_system_hides() -> None:
+    import llvmlite.binding as llvm
+
+    reported = dict(llvm.get_host_cpu_features())
+    assert all(reported.get(name, True) for name in Target.host().feature_set)
+
+
+def test_detection_expresses_differences_from_the_model() -> None:
+    reported = {name: name in facts.ARCHES["x86_64"].cpus["znver4"].features for name in facts.ARCHES["x86_64"].implies}
+    reported["avx512vnni"] = False
+    reported["avxvnni"] = True
+    target = target_for("x86_64", "znver4", reported, {"l1d": 32 * 1024, "l3": 16 * 1024 * 1024})
+    assert str(target) == "llvm-cpu:x86_64:znver4:+avxvnni,-avx512vnni,l3=16M"
+
+
+def test_detection_of_an_unknown_cpu_uses_its_features() -> None:
+    reported = {name: name in facts.ARCHES["x86_64"].cpus["haswell"].features for name in facts.ARCHES["x86_64"].implies}
+    target = target_for("x86_64", "futurelake", reported, {})
+    assert target.cpu == "x86-64"
+    assert target.feature_set == facts.ARCHES["x86_64"].cpus["haswell"].features
+
+
+def test_caches_are_read_from_sysfs(tmp_path) -> None:
+    for index, (level, kind, size) in enumerate([(1, "Data", "48K"), (1, "Instruction", "32K"), (2, "Unified", "2048K")]):
+        folder = tmp_path / f"index{index}"
+        folder.mkdir()
+        for name, value in (("level", level), ("type", kind), ("size", size)):
+            (folder / name).write_text(f"{value}\n")
+    assert read_caches(tmp_path) == {"l1d": 48 * 1024, "l2": 2048 * 1024}
+    assert read_caches(tmp_path / "absent") == {}
+
+
+def test_digests_differ() -> None:
+    digests = {Target.parse(text).digest for text in ROUND_TRIP}
+    assert len(digests) == len(ROUND_TRIP)
