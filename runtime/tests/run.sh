@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds and runs the C tests: runtime/tests/*/*.c, each a program linked with all of the runtime,
-# once under ASan + UBSan and once under TSan. Also builds the benchmarks, so that they keep compiling.
+# Builds and runs the C tests: runtime/tests/*/*_test.c, each a program linked with all of the
+# runtime, once under ASan + UBSan and once under TSan. Also builds the benchmarks, so that they
+# keep compiling.
 #
 #   runtime/tests/run.sh                all tests, both variants
 #   runtime/tests/run.sh hal            only the tests of one folder
@@ -56,8 +57,8 @@ for variant in $variants; do
   done | xargs -0 -n 2 -P "$jobs" sh -c "$cc $warnings $flags $includes -c \"\$0\" -o \"\$1\""
   rm -f "$objects/libeyas.a"
   ar rcs "$objects/libeyas.a" "$objects"/*.o
-  find "$runtime/tests" -mindepth 2 -maxdepth 2 -path "$runtime/tests/$only/*.c" \
-    ! -path '*/bench/*' | sort | while read -r source; do
+  find "$runtime/tests" -mindepth 2 -maxdepth 2 -path "$runtime/tests/$only/*_test.c" |
+    sort | while read -r source; do
     name=$(echo "${source#"$runtime"/tests/}" | tr / _)
     printf '%s\0%s\0' "$source" "$objects/${name%.c}.test"
   done | xargs -0 -r -n 2 -P "$jobs" \

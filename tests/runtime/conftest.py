@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,12 @@ ROOT = Path(__file__).parents[2]
 
 def build(name: str, target: str, *options: str) -> Path:
     folder = ROOT / "build" / name
+    beside = str(Path(sys.executable).parent)  # cmake may be there and not on the path
+    environment = {**os.environ, "PATH": beside + os.pathsep + os.environ["PATH"]}
     base = ["-DEYAS_BUILD_PYTHON=OFF", "-DEYAS_BUILD_TESTS=ON", f"-DPython_EXECUTABLE={sys.executable}"]
     configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", *base, *options]
     for command in (configure, ["cmake", "--build", str(folder), "--target", target, "-j2"]):
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
     return folder
 

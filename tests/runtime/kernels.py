@@ -63,15 +63,20 @@ ADD, SCALE, COPY, COUNT, FAILS = range(5)
 
 
 @functools.cache
-def elf() -> bytes:
-    """The image of SOURCE."""
+def compile(source: str) -> bytes:
+    """An image of C source."""
     with tempfile.TemporaryDirectory() as folder:
-        source, image = Path(folder, "kernels.c"), Path(folder, "kernels.elf")
-        source.write_text(SOURCE)
+        path, image = Path(folder, "kernels.c"), Path(folder, "kernels.elf")
+        path.write_text(source)
         flags = "-shared -nostdlib -fPIC -O2 -fvisibility=hidden -fno-builtin -Wl,--hash-style=sysv".split()
         flags += ["-Wl,--defsym=eyas_executable_abi=1", f"-I{INCLUDE}"]
-        subprocess.run(["gcc", *flags, str(source), "-o", str(image)], check=True)
+        subprocess.run(["gcc", *flags, str(path), "-o", str(image)], check=True)
         return image.read_bytes()
+
+
+def elf() -> bytes:
+    """The image of SOURCE."""
+    return compile(SOURCE)
 
 
 def executable(features: tuple[str, ...] = (), format: str = FORMAT) -> ExecutableRef:

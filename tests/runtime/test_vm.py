@@ -87,7 +87,9 @@ def test_integer_instructions():
     module = load(builder)
     generator = random.Random(0)
     pairs = [(a, b) for a in EXTREMES for b in EXTREMES]
-    pairs += [(wrap(generator.getrandbits(64)), wrap(generator.getrandbits(generator.choice([3, 8, 64])))) for _ in range(200)]
+    pairs += [
+        (wrap(generator.getrandbits(64)), wrap(generator.getrandbits(generator.choice([3, 8, 64])))) for _ in range(200)
+    ]
     for name, reference in REFERENCE.items():
         for a, b in pairs:
             if name.startswith(("div", "rem", "ceil", "floor")) and b == 0:
@@ -139,7 +141,10 @@ def test_load_and_store_scalars(element: Element):
     dtype = names.get(element, element.name.lower())
     size = isa.DTYPES[dtype][1]
     builder = ProgramBuilder()
-    asm = builder.function("main", Signature((TensorSpec("x", dtype, (3,)),), (TensorSpec("y", dtype, (3,)), TensorSpec("wide", "i64", (3,)))))
+    asm = builder.function(
+        "main",
+        Signature((TensorSpec("x", dtype, (3,)),), (TensorSpec("y", dtype, (3,)), TensorSpec("wide", "i64", (3,)))),
+    )
     out = asm.buffer_alloc(None, asm.const(3 * size), Alloc.RESULT)
     wide = asm.buffer_alloc(None, asm.const(24), Alloc.RESULT)
     for i in range(3):
@@ -149,8 +154,10 @@ def test_load_and_store_scalars(element: Element):
     asm.set_result(0, out, [asm.const(3)])
     asm.set_result(1, wide, [asm.const(3)])
     module = load(builder)
-    numpy_type = np.dtype({"i1": "bool"}.get(dtype, dtype.replace("u", "uint") if dtype[0] == "u" else dtype.replace("i", "int")))
-    x = np.array([0, 1, 1], numpy_type) if dtype == "i1" else np.array([np.iinfo(numpy_type).min, 7, np.iinfo(numpy_type).max], numpy_type)
+    x = np.array([0, 1, 1], bool)
+    if element is not Element.I1:
+        numpy_type = np.dtype(("u" if dtype[0] == "u" else "") + f"int{8 * size}")
+        x = np.array([np.iinfo(numpy_type).min, 7, np.iinfo(numpy_type).max], numpy_type)
     y, wide = module(x)
     assert np.array_equal(y, x) and y.dtype == x.dtype
     assert wide.tolist() == [int(v) for v in x]
@@ -179,7 +186,9 @@ def test_check_and_fail_carry_values():
 def test_views_and_bytes():
     """A result that is part of an argument is copied, and the copy is right."""
     builder = ProgramBuilder()
-    asm = builder.function("main", Signature((TensorSpec("x", "f32", (8,)),), (TensorSpec("y", "f32", (3,)), TensorSpec("n", "i64"))))
+    asm = builder.function(
+        "main", Signature((TensorSpec("x", "f32", (8,)),), (TensorSpec("y", "f32", (3,)), TensorSpec("n", "i64")))
+    )
     view = asm.buffer_view(None, asm.arg(None, 0), asm.const(8), asm.const(20))
     view = asm.buffer_view(None, view, asm.const(4), asm.const(12))
     count = asm.buffer_bytes(None, asm.buffer_view(None, asm.arg(None, 0), asm.const(4), None))
@@ -315,19 +324,25 @@ def misuse_argument_in_kept_commands(asm, builder, exe):
     cmd, one = asm.cmd_create(None, 0), asm.const(1)
     asm.global_store(0, cmd)
     out = asm.buffer_alloc(None, asm.const(16), Alloc.TRANSIENT)
-    asm.cmd_dispatch(cmd, exe, kernels.COPY, one, one, one, [], [Direct(asm.arg(None, 0)), Direct(out, access=Access.WRITE)])
+    asm.cmd_dispatch(
+        cmd, exe, kernels.COPY, one, one, one, [], [Direct(asm.arg(None, 0)), Direct(out, access=Access.WRITE)]
+    )
 
 
 def misuse_keep_commands_with_argument(asm, builder, exe):
     cmd, one = asm.cmd_create(None, 0), asm.const(1)
     out = asm.buffer_alloc(None, asm.const(16), Alloc.TRANSIENT)
-    asm.cmd_dispatch(cmd, exe, kernels.COPY, one, one, one, [], [Direct(asm.arg(None, 0)), Direct(out, access=Access.WRITE)])
+    asm.cmd_dispatch(
+        cmd, exe, kernels.COPY, one, one, one, [], [Direct(asm.arg(None, 0)), Direct(out, access=Access.WRITE)]
+    )
     asm.global_store(0, cmd)
 
 
 def misuse_write_argument(asm, builder, exe):
     out = asm.buffer_alloc(None, asm.const(16), Alloc.TRANSIENT)
-    kernels.run_once(asm, exe, kernels.COPY, asm.const(1), [], [Direct(out), Direct(asm.arg(None, 0), access=Access.WRITE)])
+    kernels.run_once(
+        asm, exe, kernels.COPY, asm.const(1), [], [Direct(out), Direct(asm.arg(None, 0), access=Access.WRITE)]
+    )
 
 
 def misuse_store_to_argument(asm, builder, exe):

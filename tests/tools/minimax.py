@@ -49,7 +49,8 @@ def _lawson(x: np.ndarray, y: np.ndarray, scale: np.ndarray, powers: Sequence[in
 
 
 def show(name: str, coefficients: Sequence[float]) -> None:
-    print(f"{name} = ({', '.join(repr(float(np.format_float_scientific(np.float32(c), unique=True))) for c in coefficients)})")
+    # The shortest decimals that are these f32 values.
+    print(f"{name} = ({', '.join(str(np.float32(one)) for one in coefficients)})")
 
 
 def main() -> None:
@@ -67,9 +68,7 @@ def main() -> None:
     log_tail = near_zero(lambda f: (m.log1p(f) - f + f**2 / 2) / f**3, lambda f: m.mpf(1) / 3 - f / 4)
     low, high = float(m.sqrt(0.5)) - 1, float(m.sqrt(2)) - 1
     show("LOG", fit(log_tail, low, high, 8, lambda f: f**2))
-    tanh_tail = near_zero(
-        lambda s: (m.tanh(m.sqrt(s)) / m.sqrt(s) - 1) / s, lambda s: -m.mpf(1) / 3 + 2 * s / 15
-    )
+    tanh_tail = near_zero(lambda s: (m.tanh(m.sqrt(s)) / m.sqrt(s) - 1) / s, lambda s: -m.mpf(1) / 3 + 2 * s / 15)
     show("TANH", fit(tanh_tail, 0.0, 0.625**2, 4, lambda s: s))
     erf_small = near_zero(lambda s: m.erf(m.sqrt(s)) / m.sqrt(s) - 1, lambda s: 2 / m.sqrt(m.pi) - 1)
     show("ERF_SMALL", fit(erf_small, 0.0, 0.93**2, 6))

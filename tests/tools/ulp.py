@@ -87,6 +87,9 @@ def sweep(stride: int, chunk: int = 1 << 22) -> Iterator[np.ndarray]:
         stop = min(start + chunk * stride, 1 << 32)
         yield np.arange(start, stop, stride, dtype=np.uint64).astype(np.uint32).view(np.float32)
     yield EDGE_VALUES.view(np.float32)
+    # Where sine and cosine lose most: the neighbours of multiples of pi/2.
+    multiples = (np.arange(1, 42000) * (np.pi / 2)).astype(np.float32)
+    yield np.concatenate([multiples, np.nextafter(multiples, np.float32(0)), -multiples])
 
 
 def largest_error(function: str, stride: int, fma: bool = True) -> tuple[float, float]:

@@ -34,16 +34,16 @@ typedef struct eyas_hal_command_buffer_t eyas_hal_command_buffer_t;
 typedef struct eyas_hal_semaphore_t eyas_hal_semaphore_t;
 
 // Limits, the same for every driver. Crossing one gives RESOURCE_EXHAUSTED and names it.
-#define EYAS_HAL_MAX_BINDINGS 256          // bindings of one dispatch
-#define EYAS_HAL_MAX_CONSTANTS 256         // push constants of one dispatch
-#define EYAS_HAL_MAX_SLOTS 65536           // binding-table slots of one command buffer
-#define EYAS_HAL_MAX_UPDATE_BYTES 65536    // bytes of one update command
-#define EYAS_HAL_MAX_COMMANDS (1u << 24)   // commands of one command buffer
-#define EYAS_HAL_MAX_WORKERS 1024          // worker threads of one device
+#define EYAS_HAL_MAX_BINDINGS 256             // bindings of one dispatch
+#define EYAS_HAL_MAX_CONSTANTS 256            // push constants of one dispatch
+#define EYAS_HAL_MAX_SLOTS 65536              // binding-table slots of one command buffer
+#define EYAS_HAL_MAX_UPDATE_BYTES 65536       // bytes of one update command
+#define EYAS_HAL_MAX_COMMANDS (1u << 24)      // commands of one command buffer
+#define EYAS_HAL_MAX_WORKERS 1024             // worker threads of one device
 #define EYAS_HAL_MAX_WORKGROUPS (1ull << 48)  // x * y * z of one dispatch
 
-#define EYAS_HAL_BUFFER_ALIGNMENT 64       // of the start of every allocated buffer, in bytes
-#define EYAS_HAL_WHOLE UINT64_MAX          // as a length: from the offset to the end
+#define EYAS_HAL_BUFFER_ALIGNMENT 64  // of the start of every allocated buffer, in bytes
+#define EYAS_HAL_WHOLE UINT64_MAX     // as a length: from the offset to the end
 
 //===-- Drivers and devices ---------------------------------------------------------------------//
 
@@ -80,10 +80,10 @@ typedef enum eyas_hal_memory_bits_t {
 #define EYAS_HAL_MAX_MEMORY_TYPES 8
 
 typedef struct eyas_hal_device_info_t {
-  const char* driver;           // "local-task"; static
-  const char* name;             // for people: "AMD EPYC 7B13"; lives as long as the device
-  uint32_t worker_count;        // workgroups that can run at the same moment
-  uint64_t scratch_bytes;       // per worker
+  const char* driver;      // "local-task"; static
+  const char* name;        // for people: "AMD EPYC 7B13"; lives as long as the device
+  uint32_t worker_count;   // workgroups that can run at the same moment
+  uint64_t scratch_bytes;  // per worker
   uint32_t memory_type_count;
   uint32_t memory_types[EYAS_HAL_MAX_MEMORY_TYPES];  // each a set of eyas_hal_memory_bits_t
 } eyas_hal_device_info_t;
@@ -123,8 +123,8 @@ eyas_status_t eyas_hal_buffer_allocate(eyas_hal_device_t* device, uint32_t memor
 // Called once when an imported buffer dies, from whichever thread dropped the last reference.
 typedef void (*eyas_hal_release_fn_t)(void* user, void* pointer, uint64_t length);
 
-// Wraps host memory without a copy. `access` without WRITE makes the buffer read-only: binding it to
-// something that writes is an error. The memory must stay valid until `release` (may be NULL) is
+// Wraps host memory without a copy. `access` without WRITE makes the buffer read-only: to bind it
+// to something that writes is an error. The memory must stay valid until `release` (may be NULL) is
 // called. When the import fails `release` is not called. A driver that cannot use the pointer as it
 // is fails with INCOMPATIBLE; then allocate and eyas_hal_buffer_write.
 eyas_status_t eyas_hal_buffer_import(eyas_hal_device_t* device, uint32_t usage, uint32_t access,
@@ -157,9 +157,9 @@ eyas_status_t eyas_hal_buffer_read(eyas_hal_buffer_t* buffer, uint64_t offset, v
 
 //===-- Executables -----------------------------------------------------------------------------//
 
-// Loads compiled code. `bytes` is needed during the call only. The exports get the ordinals of their
-// position in `export_names`; a name that the image does not have fails with NOT_FOUND, an image for
-// another machine or ABI with INCOMPATIBLE, a malformed one with CORRUPT.
+// Loads compiled code. `bytes` is needed during the call only. An export's ordinal is its position
+// in `export_names`; a name that the image does not have fails with NOT_FOUND, an image for another
+// machine or ABI with INCOMPATIBLE, a malformed one with CORRUPT.
 eyas_status_t eyas_hal_executable_create(eyas_hal_device_t* device, const char* format,
                                          const void* bytes, size_t length,
                                          const char* const* export_names, uint32_t export_count,
@@ -250,8 +250,8 @@ typedef struct eyas_hal_profile_event_t {
   uint64_t busy_ns;          // time in it, summed over workers
 } eyas_hal_profile_event_t;
 
-// Copies up to `capacity` events, in recording order, and gives the number there are in `out_count`.
-// `events` may be NULL when `capacity` is 0.
+// Copies up to `capacity` events, in recording order; `out_count` is how many there are. `events`
+// may be NULL when `capacity` is 0.
 eyas_status_t eyas_hal_command_buffer_profile(eyas_hal_command_buffer_t* commands, size_t capacity,
                                               eyas_hal_profile_event_t* events, size_t* out_count);
 
@@ -292,7 +292,7 @@ typedef struct eyas_hal_submission_t {
   eyas_hal_command_buffer_t* commands;  // ended; NULL to only wait and signal
   const eyas_hal_range_t* table;        // slot_count entries
   uint32_t table_count;
-  const eyas_hal_timepoint_t* waits;    // all reached before the first command starts
+  const eyas_hal_timepoint_t* waits;  // all reached before the first command starts
   uint32_t wait_count;
   const eyas_hal_timepoint_t* signals;  // set after the last command
   uint32_t signal_count;
@@ -300,10 +300,11 @@ typedef struct eyas_hal_submission_t {
 
 // Runs the commands. The table is checked against what the recording needs: every slot's greatest
 // offset + length, and that nothing read-only is written. Submissions of one device run one after
-// the other. Everything a submission names must stay alive until it has finished.
+// the other. Everything a submission names must stay alive until it has finished. A submission that
+// these checks refuse has no effect, on its semaphores neither.
 //
-// A local device works on the calling thread: submit returns when the work is done, and blocks until
-// its waits are reached, so what they wait for must be submitted before or by another thread. On
+// A local device works on the calling thread: submit returns when the work is done, and blocks
+// until its waits are reached, so what they wait for is submitted before, or by another thread. On
 // other drivers it may return earlier: wait for a signal, or for idle, before reading results.
 eyas_status_t eyas_hal_device_submit(eyas_hal_device_t* device,
                                      const eyas_hal_submission_t* submission);

@@ -79,8 +79,10 @@ const char* eyas_status_message(eyas_status_t status) {
 
 const char* eyas_status_code_name(eyas_status_code_t code) {
   static const char* const names[] = {
-      "OK",           "INVALID_ARGUMENT", "OUT_OF_RANGE",       "NOT_FOUND",           "UNAVAILABLE",
-      "INCOMPATIBLE", "CORRUPT",          "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "INTERNAL",
+      "OK",        "INVALID_ARGUMENT",   "OUT_OF_RANGE",
+      "NOT_FOUND", "UNAVAILABLE",        "INCOMPATIBLE",
+      "CORRUPT",   "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "INTERNAL",
   };
   size_t index = (size_t)code;
   return index < sizeof(names) / sizeof(names[0]) ? names[index] : "UNKNOWN";

@@ -15,10 +15,9 @@ eyas_status_t eyas_hal_buffer_check_range(const eyas_hal_buffer_t* buffer, uint6
   uint64_t size = buffer->length;
   if (*length == EYAS_HAL_WHOLE && offset <= size) *length = size - offset;
   if (eyas_range_fits(offset, *length, size)) return NULL;
-  return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE,
-                          "%s: offset %llu + length %llu is beyond the buffer's %llu bytes", what,
-                          (unsigned long long)offset, (unsigned long long)*length,
-                          (unsigned long long)size);
+  return eyas_status_make(
+      EYAS_STATUS_OUT_OF_RANGE, "%s: offset %llu + length %llu is beyond the buffer's %llu bytes",
+      what, (unsigned long long)offset, (unsigned long long)*length, (unsigned long long)size);
 }
 
 static eyas_hal_buffer_t* new_buffer(eyas_hal_device_t* device, uint32_t usage, uint32_t access,
@@ -47,9 +46,9 @@ static eyas_status_t no_memory(void) {
 eyas_status_t eyas_hal_buffer_allocate(eyas_hal_device_t* device, uint32_t memory, uint32_t usage,
                                        uint64_t length, eyas_hal_buffer_t** out_buffer) {
   *out_buffer = NULL;
-  EYAS_RETURN_IF_ERROR(check_bits("memory type", memory,
-                                  EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE |
-                                      EYAS_HAL_MEMORY_HOST_CACHED));
+  EYAS_RETURN_IF_ERROR(check_bits(
+      "memory type", memory,
+      EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE | EYAS_HAL_MEMORY_HOST_CACHED));
   EYAS_RETURN_IF_ERROR(check_bits("usage", usage, EYAS_HAL_USAGE_ALL));
   eyas_hal_buffer_t* buffer = new_buffer(device, usage, EYAS_HAL_ACCESS_READ_WRITE, length);
   if (!buffer) return no_memory();
@@ -168,8 +167,7 @@ static eyas_status_t copy_now(eyas_hal_buffer_t* source, uint64_t source_offset,
   eyas_hal_command_buffer_t* commands = NULL;
   EYAS_RETURN_IF_ERROR(eyas_hal_command_buffer_create(device, 0, &commands));
   eyas_status_t status = eyas_hal_command_buffer_copy(
-      commands,
-      (eyas_hal_binding_t){.buffer = source, .offset = source_offset, .length = length},
+      commands, (eyas_hal_binding_t){.buffer = source, .offset = source_offset, .length = length},
       (eyas_hal_binding_t){.buffer = target, .offset = target_offset, .length = length});
   if (!status) status = eyas_hal_command_buffer_end(commands);
   if (!status) {
@@ -201,9 +199,9 @@ static eyas_status_t transfer(eyas_hal_buffer_t* buffer, uint32_t access, uint64
     return NULL;
   }
   eyas_hal_buffer_t* staging = NULL;
-  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(
-      buffer->device, EYAS_HAL_MEMORY_HOST_VISIBLE,
-      EYAS_HAL_USAGE_TRANSFER | EYAS_HAL_USAGE_MAP, length, &staging));
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(buffer->device, EYAS_HAL_MEMORY_HOST_VISIBLE,
+                                                EYAS_HAL_USAGE_TRANSFER | EYAS_HAL_USAGE_MAP,
+                                                length, &staging));
   eyas_status_t status = NULL;
   if (write) {
     status = transfer(staging, access, 0, data, length);

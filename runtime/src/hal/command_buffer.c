@@ -96,8 +96,7 @@ static eyas_status_t check_direct(const eyas_hal_command_buffer_t* commands,
                                   eyas_hal_binding_t* binding, uint32_t usage, const char* what) {
   const eyas_hal_buffer_t* buffer = binding->buffer;
   if (buffer->device != commands->device) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "%s is a buffer of another device",
-                            what);
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "%s is a buffer of another device", what);
   }
   if ((buffer->usage & usage) != usage) {
     return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
@@ -267,10 +266,9 @@ eyas_status_t eyas_hal_command_buffer_fill(eyas_hal_command_buffer_t* commands,
                                            uint32_t pattern_bytes) {
   EYAS_RETURN_IF_ERROR(check_recording(commands));
   target.access = EYAS_HAL_ACCESS_WRITE;
-  EYAS_RETURN_IF_ERROR(
-      check_binding(commands, &target, EYAS_HAL_USAGE_TRANSFER, "target of fill"));
-  bool size_ok = pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 ||
-                 pattern_bytes == 8;
+  EYAS_RETURN_IF_ERROR(check_binding(commands, &target, EYAS_HAL_USAGE_TRANSFER, "target of fill"));
+  bool size_ok =
+      pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 || pattern_bytes == 8;
   if (!pattern || !size_ok || target.length % pattern_bytes) {
     return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
                             "fill of %llu bytes with a pattern of %u; a pattern has 1, 2, 4 or 8 "
@@ -280,9 +278,8 @@ eyas_status_t eyas_hal_command_buffer_fill(eyas_hal_command_buffer_t* commands,
   uint8_t repeated[8];
   for (uint32_t i = 0; i < 8; ++i) repeated[i] = ((const uint8_t*)pattern)[i % pattern_bytes];
   return record_write(
-      commands,
-      (eyas_hal_command_t){.kind = EYAS_HAL_COMMAND_FILL, .pattern_bytes = pattern_bytes}, target,
-      repeated, sizeof(repeated));
+      commands, (eyas_hal_command_t){.kind = EYAS_HAL_COMMAND_FILL, .pattern_bytes = pattern_bytes},
+      target, repeated, sizeof(repeated));
 }
 
 eyas_status_t eyas_hal_command_buffer_update(eyas_hal_command_buffer_t* commands, const void* data,
@@ -299,8 +296,8 @@ eyas_status_t eyas_hal_command_buffer_update(eyas_hal_command_buffer_t* commands
   if (!data && target.length) {
     return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "update: data is NULL");
   }
-  return record_write(commands, (eyas_hal_command_t){.kind = EYAS_HAL_COMMAND_UPDATE}, target,
-                      data, (size_t)target.length);
+  return record_write(commands, (eyas_hal_command_t){.kind = EYAS_HAL_COMMAND_UPDATE}, target, data,
+                      (size_t)target.length);
 }
 
 eyas_status_t eyas_hal_command_buffer_copy(eyas_hal_command_buffer_t* commands,
@@ -308,10 +305,8 @@ eyas_status_t eyas_hal_command_buffer_copy(eyas_hal_command_buffer_t* commands,
   EYAS_RETURN_IF_ERROR(check_recording(commands));
   source.access = EYAS_HAL_ACCESS_READ;
   target.access = EYAS_HAL_ACCESS_WRITE;
-  EYAS_RETURN_IF_ERROR(
-      check_binding(commands, &source, EYAS_HAL_USAGE_TRANSFER, "source of copy"));
-  EYAS_RETURN_IF_ERROR(
-      check_binding(commands, &target, EYAS_HAL_USAGE_TRANSFER, "target of copy"));
+  EYAS_RETURN_IF_ERROR(check_binding(commands, &source, EYAS_HAL_USAGE_TRANSFER, "source of copy"));
+  EYAS_RETURN_IF_ERROR(check_binding(commands, &target, EYAS_HAL_USAGE_TRANSFER, "target of copy"));
   if (source.length != target.length) {
     return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
                             "copy of %llu bytes to a range of %llu; lengths must be equal",
@@ -330,9 +325,8 @@ eyas_status_t eyas_hal_command_buffer_copy(eyas_hal_command_buffer_t* commands,
   EYAS_RETURN_IF_ERROR(reserve(&commands->commands, 1, sizeof(eyas_hal_command_t)));
   EYAS_RETURN_IF_ERROR(reserve(&commands->bindings, 2, sizeof(eyas_hal_binding_t)));
   if (!source.buffer || !target.buffer) commands->copies_between_slots = true;
-  eyas_hal_command_t command = {.kind = EYAS_HAL_COMMAND_COPY,
-                                .binding_begin = commands->bindings.count,
-                                .binding_count = 2};
+  eyas_hal_command_t command = {
+      .kind = EYAS_HAL_COMMAND_COPY, .binding_begin = commands->bindings.count, .binding_count = 2};
   append_binding(commands, &source, EYAS_HAL_USAGE_TRANSFER);
   append_binding(commands, &target, EYAS_HAL_USAGE_TRANSFER);
   append_command(commands, command);

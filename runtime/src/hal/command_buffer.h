@@ -13,10 +13,10 @@ typedef enum eyas_hal_command_kind_t {
 
 typedef struct eyas_hal_command_t {
   eyas_hal_command_kind_t kind;
-  uint32_t wave;           // barriers before it
-  size_t binding_begin;    // into `bindings`
+  uint32_t wave;         // barriers before it
+  size_t binding_begin;  // into `bindings`
   uint32_t binding_count;
-  uint32_t ordinal;        // dispatch
+  uint32_t ordinal;                   // dispatch
   eyas_hal_executable_t* executable;  // dispatch; retained
   uint32_t workgroup_count[3];        // dispatch
   uint32_t constant_count;            // dispatch

@@ -34,8 +34,7 @@ typedef struct eyas_hal_device_vtable_t {
   void (*executable_unload)(eyas_hal_device_t* device, eyas_hal_executable_t* executable);
 
   // Prepares an ended command buffer; the driver sets `payload`.
-  eyas_status_t (*commands_prepare)(eyas_hal_device_t* device,
-                                    eyas_hal_command_buffer_t* commands);
+  eyas_status_t (*commands_prepare)(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands);
   void (*commands_destroy)(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands);
   eyas_status_t (*commands_profile)(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands,
                                     size_t capacity, eyas_hal_profile_event_t* events);

@@ -114,8 +114,8 @@ eyas_status_t eyas_hal_device_submit(eyas_hal_device_t* device,
       return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
                               "the command buffer was not ended before submit");
     }
-    EYAS_RETURN_IF_ERROR(eyas_hal_command_buffer_check_table(commands, submission->table,
-                                                             submission->table_count));
+    EYAS_RETURN_IF_ERROR(
+        eyas_hal_command_buffer_check_table(commands, submission->table, submission->table_count));
   }
   return device->vtable->submit(device, submission);
 }

@@ -54,6 +54,8 @@ void eyas_vm_ref_assign(eyas_context_t* context, eyas_vm_ref_t* target, const ey
   *target = value;
 }
 
+#define SLACK_BYTES ((uint64_t)1 << 20)
+
 static eyas_vm_buffer_t* new_header(eyas_context_t* context) {
   eyas_vm_buffer_t* buffer = context->free_headers;
   if (!buffer) return calloc(1, sizeof(*buffer));
@@ -70,8 +72,9 @@ static void free_transient(eyas_context_t* context, eyas_vm_buffer_t** link) {
   free(buffer);
 }
 
-// The smallest cached buffer that is large enough, or NULL. What a growing workload has left behind
-// is let go: a new buffer replaces the largest one that was too small.
+// The smallest cached buffer that is large enough, or NULL; one that is far too large stays for who
+// needs it. What a growing workload has left behind is let go: a new buffer replaces the largest one
+// that was too small.
 static eyas_vm_buffer_t* take_transient(eyas_context_t* context, uint64_t bytes) {
   eyas_vm_buffer_t** best = NULL;
   eyas_vm_buffer_t** too_small = NULL;
@@ -79,7 +82,7 @@ static eyas_vm_buffer_t* take_transient(eyas_context_t* context, uint64_t bytes)
     uint64_t capacity = (*link)->capacity;
     if (capacity < bytes) {
       if (!too_small || capacity > (*too_small)->capacity) too_small = link;
-    } else if (!best || capacity < (*best)->capacity) {
+    } else if (capacity / 2 <= bytes + SLACK_BYTES && (!best || capacity < (*best)->capacity)) {
       best = link;
     }
   }

@@ -130,7 +130,7 @@ static void test_half(void) {
 #if defined(__x86_64__) && defined(__FLT16_MANT_DIG__)
   // The carrier has the place that the compiler's own half type has.
   __extension__ typedef _Float16 half_t;
-  half_t (*truncate)(float) = (half_t(*)(float))(void (*)(void))eyas_truncsfhf2;
+  half_t (*truncate)(float) = (half_t (*)(float))(void (*)(void))eyas_truncsfhf2;
   float (*extend)(half_t) = (float (*)(half_t))(void (*)(void))eyas_extendhfsf2;
   CHECK((float)truncate(1.5f) == 1.5f && extend((half_t)-0.25f) == -0.25f);
 #endif

@@ -68,7 +68,8 @@ static void test_ranges(eyas_hal_device_t* device) {
   CHECK_OK(eyas_hal_buffer_map(buffer, EYAS_HAL_ACCESS_READ, 100, EYAS_HAL_WHOLE, &pointer));
   CHECK_FAILS(eyas_hal_buffer_map(buffer, 8, 0, 1, &pointer), INVALID_ARGUMENT, "access");
   CHECK_FAILS(eyas_hal_buffer_write(buffer, 98, "abcd", 4), OUT_OF_RANGE, "98");
-  CHECK_FAILS(eyas_hal_buffer_read(buffer, 0, &pointer, EYAS_HAL_WHOLE), INVALID_ARGUMENT, "length");
+  CHECK_FAILS(eyas_hal_buffer_read(buffer, 0, &pointer, EYAS_HAL_WHOLE), INVALID_ARGUMENT,
+              "length");
 
   char back[5] = "";
   CHECK_OK(eyas_hal_buffer_write(buffer, 96, "abcd", 4));

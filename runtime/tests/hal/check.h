@@ -10,14 +10,14 @@
 
 static _Atomic int check_passed, check_failed;
 
-#define CHECK(condition)                                                     \
-  do {                                                                       \
-    if (condition) {                                                         \
-      ++check_passed;                                                        \
-    } else {                                                                 \
-      ++check_failed;                                                        \
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (condition) {                                                          \
+      ++check_passed;                                                         \
+    } else {                                                                  \
+      ++check_failed;                                                         \
       fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
-    }                                                                        \
+    }                                                                         \
   } while (0)
 
 static inline int check_status(eyas_status_t status, eyas_status_code_t code, const char* text,

@@ -59,9 +59,9 @@ static void test_bad_recording(eyas_hal_device_t* device) {
               INVALID_ARGUMENT, "lengths");
   CHECK_FAILS(eyas_hal_command_buffer_copy(commands, direct(buffer, 0, 8), direct(buffer, 7, 8)),
               INVALID_ARGUMENT, "overlap");
-  CHECK_FAILS(eyas_hal_command_buffer_copy(commands, indirect(0, 0, EYAS_HAL_WHOLE),
-                                           direct(buffer, 0, 8)),
-              INVALID_ARGUMENT, "needs a length");
+  CHECK_FAILS(
+      eyas_hal_command_buffer_copy(commands, indirect(0, 0, EYAS_HAL_WHOLE), direct(buffer, 0, 8)),
+      INVALID_ARGUMENT, "needs a length");
   CHECK_FAILS(eyas_hal_command_buffer_update(commands, NULL, direct(buffer, 0, 4)),
               INVALID_ARGUMENT, "data is NULL");
   CHECK_FAILS(eyas_hal_command_buffer_update(commands, "x", indirect(0, 0, 1 << 20)),
@@ -219,16 +219,17 @@ static void test_replay(eyas_hal_device_t* device) {
     for (int64_t i = 0; i < COUNT; ++i) wrong += y[i] != round * 100 + i + 3 + 5;
     CHECK(wrong == 0 && x[2] == round * 100 + 2);
 
-    CHECK_FAILS(run(device, commands, (eyas_hal_range_t[]){{in, 24, BYTES}, {out, 0, BYTES}, {0}}, 3),
-                OUT_OF_RANGE, "binding slot 0: the commands need 520 bytes, the table gives 512");
+    CHECK_FAILS(
+        run(device, commands, (eyas_hal_range_t[]){{in, 24, BYTES}, {out, 0, BYTES}, {0}}, 3),
+        OUT_OF_RANGE, "binding slot 0: the commands need 520 bytes, the table gives 512");
     CHECK_FAILS(run(device, commands, (eyas_hal_range_t[]){{in, 0, BYTES + 8}, {0}, {0}}, 3),
                 INVALID_ARGUMENT, "binding slot 1 is empty");
-    CHECK_FAILS(run(device, commands,
-                    (eyas_hal_range_t[]){{in, 0, BYTES + 8}, {out, 8, BYTES}, {0}}, 3),
-                OUT_OF_RANGE, "binding slot 1: offset 8 + length 512");
-    CHECK_FAILS(run(device, commands,
-                    (eyas_hal_range_t[]){{in, 0, BYTES + 8}, {in, 16, BYTES}, {0}}, 3),
-                INVALID_ARGUMENT, "overlap");
+    CHECK_FAILS(
+        run(device, commands, (eyas_hal_range_t[]){{in, 0, BYTES + 8}, {out, 8, BYTES}, {0}}, 3),
+        OUT_OF_RANGE, "binding slot 1: offset 8 + length 512");
+    CHECK_FAILS(
+        run(device, commands, (eyas_hal_range_t[]){{in, 0, BYTES + 8}, {in, 16, BYTES}, {0}}, 3),
+        INVALID_ARGUMENT, "overlap");
     CHECK_FAILS(run(device, commands, (eyas_hal_range_t[]){{in, 0, BYTES + 8}}, 1),
                 INVALID_ARGUMENT, "1 entries");
     eyas_hal_buffer_release(in);
@@ -256,7 +257,7 @@ static void test_replay(eyas_hal_device_t* device) {
   eyas_hal_executable_release(kernels);
 }
 
-// Recorded objects live as long as the recording; a failing workgroup is named; the device works on.
+// A failing workgroup is named, the waves after it do not run, and the device works on.
 static void test_failure(eyas_hal_device_t* device) {
   eyas_hal_buffer_t* buffer = new_buffer(device, 800);
   int64_t* data = map(buffer);
@@ -265,12 +266,12 @@ static void test_failure(eyas_hal_device_t* device) {
   eyas_hal_command_buffer_t* commands = new_commands(device, 0);
   CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 100));
   CHECK_OK(eyas_hal_command_buffer_barrier(commands));
-  CHECK_OK(eyas_hal_command_buffer_dispatch(
-      commands, &(eyas_hal_dispatch_t){.executable = kernels,
-                                       .ordinal = FAIL,
-                                       .workgroup_count = {100, 1, 1},
-                                       .constants = (int64_t[]){77},
-                                       .constant_count = 1}));
+  CHECK_OK(eyas_hal_command_buffer_dispatch(commands,
+                                            &(eyas_hal_dispatch_t){.executable = kernels,
+                                                                   .ordinal = FAIL,
+                                                                   .workgroup_count = {100, 1, 1},
+                                                                   .constants = (int64_t[]){77},
+                                                                   .constant_count = 1}));
   CHECK_OK(eyas_hal_command_buffer_barrier(commands));
   CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 100));
   CHECK_OK(eyas_hal_command_buffer_end(commands));
@@ -280,12 +281,13 @@ static void test_failure(eyas_hal_device_t* device) {
   eyas_hal_semaphore_t* semaphore = NULL;
   CHECK_OK(eyas_hal_semaphore_create(device, 0, &semaphore));
   for (int64_t i = 1; i <= 5; ++i) {
-    CHECK_FAILS(eyas_hal_device_submit(
-                    device, &(eyas_hal_submission_t){
-                                .commands = commands,
-                                .signals = &(eyas_hal_timepoint_t){semaphore, (uint64_t)i},
-                                .signal_count = 1}),
-                INTERNAL, "dispatch 'fail' (command 1): workgroup (77, 0, 0) returned 42");
+    CHECK_FAILS(
+        eyas_hal_device_submit(
+            device,
+            &(eyas_hal_submission_t){.commands = commands,
+                                     .signals = &(eyas_hal_timepoint_t){semaphore, (uint64_t)i},
+                                     .signal_count = 1}),
+        INTERNAL, "dispatch 'fail' (command 1): workgroup (77, 0, 0) returned 42");
     CHECK(data[0] == i && data[99] == i);  // the wave before ran, the one after did not
   }
   CHECK_FAILS(eyas_hal_semaphore_wait(semaphore, 1, EYAS_HAL_FOREVER), INTERNAL, "dispatch 'fail'");

@@ -18,9 +18,9 @@ static void test_semaphore(eyas_hal_device_t* device) {
   CHECK_FAILS(eyas_hal_semaphore_signal(semaphore, 5), INVALID_ARGUMENT, "only grows");
   CHECK_OK(eyas_hal_semaphore_signal(semaphore, 7));
   CHECK_OK(eyas_hal_semaphore_wait(semaphore, 6, EYAS_HAL_FOREVER));
-  CHECK_FAILS(eyas_hal_device_submit(device, &(eyas_hal_submission_t){
-                                                 .waits = &(eyas_hal_timepoint_t){NULL, 1},
-                                                 .wait_count = 1}),
+  CHECK_FAILS(eyas_hal_device_submit(
+                  device, &(eyas_hal_submission_t){.waits = &(eyas_hal_timepoint_t){NULL, 1},
+                                                   .wait_count = 1}),
               INVALID_ARGUMENT, "wait 0");
   // A submission with nothing to run still waits and signals.
   CHECK_OK(eyas_hal_device_submit(
@@ -65,16 +65,15 @@ static void* submit_in_turn(void* argument) {
   for (int i = 0; i < ROUNDS; ++i) {
     uint64_t turn = atomic_fetch_add(&shared->next_turn, 1);
     CHECK_OK(eyas_hal_device_submit(
-        shared->device,
-        &(eyas_hal_submission_t){
-            .commands = shared->commands,
-            .table = (eyas_hal_range_t[]){{shared->total, 0, COUNT * 8},
-                                          {shared->total, COUNT * 8, COUNT * 8}},
-            .table_count = 2,
-            .waits = &(eyas_hal_timepoint_t){shared->turn, turn},
-            .wait_count = 1,
-            .signals = &(eyas_hal_timepoint_t){shared->turn, turn + 1},
-            .signal_count = 1}));
+        shared->device, &(eyas_hal_submission_t){
+                            .commands = shared->commands,
+                            .table = (eyas_hal_range_t[]){{shared->total, 0, COUNT * 8},
+                                                          {shared->total, COUNT * 8, COUNT * 8}},
+                            .table_count = 2,
+                            .waits = &(eyas_hal_timepoint_t){shared->turn, turn},
+                            .wait_count = 1,
+                            .signals = &(eyas_hal_timepoint_t){shared->turn, turn + 1},
+                            .signal_count = 1}));
   }
   return NULL;
 }

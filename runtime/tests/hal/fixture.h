@@ -59,8 +59,8 @@ static inline eyas_hal_command_buffer_t* new_commands(eyas_hal_device_t* device,
 static inline eyas_status_t run(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands,
                                 const eyas_hal_range_t* table, uint32_t table_count) {
   return eyas_hal_device_submit(
-      device, &(eyas_hal_submission_t){
-                  .commands = commands, .table = table, .table_count = table_count});
+      device,
+      &(eyas_hal_submission_t){.commands = commands, .table = table, .table_count = table_count});
 }
 
 //===-- Kernels ---------------------------------------------------------------------------------//
@@ -68,8 +68,10 @@ static inline eyas_status_t run(eyas_hal_device_t* device, eyas_hal_command_buff
 // binding 0, int64 per workgroup: += constant 0. One element for each workgroup.
 static int32_t kernel_add(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   int64_t* data = dispatch->bindings[0];
-  uint64_t index = workgroup->id[0] + (uint64_t)dispatch->workgroup_count[0] *
-                   (workgroup->id[1] + (uint64_t)dispatch->workgroup_count[1] * workgroup->id[2]);
+  uint64_t index =
+      workgroup->id[0] +
+      (uint64_t)dispatch->workgroup_count[0] *
+          (workgroup->id[1] + (uint64_t)dispatch->workgroup_count[1] * workgroup->id[2]);
   data[index] += dispatch->constants[0];
   return 0;
 }

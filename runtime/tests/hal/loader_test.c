@@ -1,5 +1,6 @@
 // The ELF loader: what it accepts, what it refuses and why, and bytes that nobody meant.
 #include <math.h>
+#include <unistd.h>
 
 #include "hal/fixture.h"
 #include "hal/local/elf_image.h"
@@ -12,6 +13,44 @@ static eyas_status_t try_load(const void* bytes, size_t length) {
   eyas_status_t status = eyas_hal_elf_image_lookup(image, "run", &function);
   eyas_hal_elf_image_unload(image);
   return status;
+}
+
+// The protection of the page at an address, as the kernel tells it: "r-xp".
+static void protection_of(uintptr_t address, char out_text[5]) {
+  strcpy(out_text, "none");
+  FILE* file = fopen("/proc/self/maps", "r");
+  char line[512], text[5];
+  unsigned long begin = 0, end = 0;
+  while (file && fgets(line, sizeof(line), file)) {
+    if (sscanf(line, "%lx-%lx %4s", &begin, &end, text) != 3) continue;
+    if (address >= begin && address < end) strcpy(out_text, text);
+  }
+  if (file) fclose(file);
+}
+
+// Code can be run and not written; addresses, once relocated, cannot be written; gaps are closed.
+static void test_protection(void) {
+  static const struct {
+    bool relro;
+    uint64_t offset;
+    const char* protection;
+  } cases[] = {
+      {true, 0, "r--p"},      {true, TINY_TEXT, "r-xp"},          {true, TINY_DATA, "r--p"},
+      {true, 0xf000, "---p"}, {true, TINY_TEXT + 0xf000, "---p"}, {false, TINY_DATA, "rw-p"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    if ((cases[i].offset & 0xffff) == 0xf000 && sysconf(_SC_PAGESIZE) > 0x1000) continue;
+    tiny_image_t tiny = tiny_image();
+    if (!cases[i].relro) tiny.segments[4].p_type = PT_NULL;
+    eyas_hal_elf_image_t* image = NULL;
+    eyas_dispatch_fn_t function = NULL;
+    CHECK_OK(eyas_hal_elf_image_load(&tiny, sizeof(tiny), &image));
+    CHECK_OK(eyas_hal_elf_image_lookup(image, "run", &function));
+    char text[5];
+    protection_of((uintptr_t)function - TINY_TEXT + cases[i].offset, text);
+    CHECK(strcmp(text, cases[i].protection) == 0);
+    eyas_hal_elf_image_unload(image);
+  }
 }
 
 static void test_loads(void) {
@@ -34,11 +73,11 @@ static void test_loads(void) {
 }
 
 // Breaks one thing at a time.
-#define CHECK_BROKEN(change, code, text)                       \
-  do {                                                         \
-    tiny_image_t t = tiny_image();                             \
-    change;                                                    \
-    CHECK_FAILS(try_load(&t, sizeof(t)), code, text);          \
+#define CHECK_BROKEN(change, code, text)              \
+  do {                                                \
+    tiny_image_t t = tiny_image();                    \
+    change;                                           \
+    CHECK_FAILS(try_load(&t, sizeof(t)), code, text); \
   } while (0)
 
 static void test_refuses(void) {
@@ -72,7 +111,8 @@ static void test_refuses(void) {
   CHECK_BROKEN(t.relocations[0].r_offset = TINY_TEXT, CORRUPT, "outside writable data");
   CHECK_BROKEN(t.relocations[0].r_offset = TINY_DATA + sizeof(t.data) - 4, CORRUPT, "outside");
   CHECK_BROKEN(t.relocations[0].r_addend = -8, CORRUPT, "points outside");
-  CHECK_BROKEN(t.relocations[1].r_info = ELF64_R_INFO(77, TINY_GLOB_DAT), CORRUPT, "missing symbol");
+  CHECK_BROKEN(t.relocations[1].r_info = ELF64_R_INFO(77, TINY_GLOB_DAT), CORRUPT,
+               "missing symbol");
   CHECK_BROKEN(t.relocations[1].r_info = ELF64_R_INFO(3, 99), CORRUPT, "unknown relocation type");
   CHECK_BROKEN(t.data.dynamic[6].d_un.d_val = 25, CORRUPT, "size of the relocations");
   CHECK_BROKEN(t.data.dynamic[5].d_un.d_val = UINT64_MAX - 8, CORRUPT, "relocations lie outside");
@@ -107,8 +147,9 @@ static void test_fuzz(void) {
   for (size_t length = 0; length < sizeof(tiny); ++length) loaded += load_exactly(&tiny, length);
   CHECK(loaded == 0);
 
-  static const uint64_t nasty[] = {0, 1, 7, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff,
-                                   1ull << 40, INT64_MAX, 1ull << 63, UINT64_MAX - 7, UINT64_MAX};
+  static const uint64_t nasty[] = {
+      0,          1,          7,         0xffff,     0x10000,        0x7fffffff, 0x80000000,
+      0xffffffff, 1ull << 40, INT64_MAX, 1ull << 63, UINT64_MAX - 7, UINT64_MAX};
   for (int i = 0; i < 60000; ++i) {
     uint8_t bytes[sizeof(tiny)];
     memcpy(bytes, &tiny, sizeof(tiny));
@@ -165,15 +206,14 @@ static void test_linked(const char* path) {
     for (int64_t operation = 0; operation < 4; ++operation) {
       eyas_hal_command_buffer_t* commands = new_commands(device, 0);
       CHECK_OK(eyas_hal_command_buffer_dispatch(
-          commands,
-          &(eyas_hal_dispatch_t){
-              .executable = executable,
-              .ordinal = operation < 3,
-              .workgroup_count = {operation < 3 ? 4 : 1, 1, 1},
-              .constants = &operation,
-              .constant_count = 1,
-              .bindings = (eyas_hal_binding_t[]){direct(in, 0, 16), direct(out, 0, 16)},
-              .binding_count = 2}));
+          commands, &(eyas_hal_dispatch_t){
+                        .executable = executable,
+                        .ordinal = operation < 3,
+                        .workgroup_count = {operation < 3 ? 4 : 1, 1, 1},
+                        .constants = &operation,
+                        .constant_count = 1,
+                        .bindings = (eyas_hal_binding_t[]){direct(in, 0, 16), direct(out, 0, 16)},
+                        .binding_count = 2}));
       CHECK_OK(eyas_hal_command_buffer_end(commands));
       CHECK_OK(run(device, commands, NULL, 0));
       for (int i = 0; i < 4; ++i) {
@@ -192,10 +232,13 @@ static void test_linked(const char* path) {
 
 int main(void) {
   test_loads();
+  test_protection();
   test_refuses();
   test_fuzz();
   const char* path = getenv("EYAS_TEST_IMAGE");
-  if (path) test_linked(path);
-  else fprintf(stderr, "loader: no EYAS_TEST_IMAGE; the linked image was not tried\n");
+  if (path)
+    test_linked(path);
+  else
+    fprintf(stderr, "loader: no EYAS_TEST_IMAGE; the linked image was not tried\n");
   return check_summary("hal loader");
 }

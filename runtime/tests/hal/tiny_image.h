@@ -53,30 +53,40 @@ static inline tiny_image_t tiny_image(void) {
   image.header.e_phentsize = sizeof(Elf64_Phdr);
   image.header.e_phnum = 5;
   const uint64_t code = offsetof(tiny_image_t, code), data = offsetof(tiny_image_t, data);
-  image.segments[0] = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = code,
-                                   .p_memsz = code};
-  image.segments[1] = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = code,
-                                   .p_vaddr = TINY_TEXT, .p_filesz = sizeof(tiny_code),
+  image.segments[0] =
+      (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = code, .p_memsz = code};
+  image.segments[1] = (Elf64_Phdr){.p_type = PT_LOAD,
+                                   .p_flags = PF_R | PF_X,
+                                   .p_offset = code,
+                                   .p_vaddr = TINY_TEXT,
+                                   .p_filesz = sizeof(tiny_code),
                                    .p_memsz = sizeof(tiny_code)};
-  image.segments[2] = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_offset = data,
-                                   .p_vaddr = TINY_DATA, .p_filesz = sizeof(image.data),
+  image.segments[2] = (Elf64_Phdr){.p_type = PT_LOAD,
+                                   .p_flags = PF_R | PF_W,
+                                   .p_offset = data,
+                                   .p_vaddr = TINY_DATA,
+                                   .p_filesz = sizeof(image.data),
                                    .p_memsz = sizeof(image.data)};
-  image.segments[3] = (Elf64_Phdr){.p_type = PT_DYNAMIC, .p_flags = PF_R | PF_W,
+  image.segments[3] = (Elf64_Phdr){.p_type = PT_DYNAMIC,
+                                   .p_flags = PF_R | PF_W,
                                    .p_vaddr = TINY_DATA + sizeof(image.data.got),
                                    .p_memsz = sizeof(image.data.dynamic)};
-  image.segments[4] = (Elf64_Phdr){.p_type = PT_GNU_RELRO, .p_flags = PF_R, .p_vaddr = TINY_DATA,
-                                   .p_memsz = sizeof(image.data)};
+  image.segments[4] = (Elf64_Phdr){
+      .p_type = PT_GNU_RELRO, .p_flags = PF_R, .p_vaddr = TINY_DATA, .p_memsz = sizeof(image.data)};
   // One bucket: its chain goes through all symbols.
   const uint32_t hash[] = {1, TINY_SYMBOLS, 1, 0, 2, 3, 0};
   memcpy(image.hash, hash, sizeof(hash));
   memcpy(image.strings, tiny_strings, sizeof(tiny_strings));
-  image.symbols[1] = (Elf64_Sym){.st_name = 1, .st_shndx = SHN_ABS,
+  image.symbols[1] = (Elf64_Sym){.st_name = 1,
+                                 .st_shndx = SHN_ABS,
                                  .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE),
                                  .st_value = EYAS_EXECUTABLE_ABI_VERSION};
-  image.symbols[2] = (Elf64_Sym){.st_name = 21, .st_shndx = 1, .st_value = TINY_TEXT,
+  image.symbols[2] = (Elf64_Sym){.st_name = 21,
+                                 .st_shndx = 1,
+                                 .st_value = TINY_TEXT,
                                  .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)};
-  image.symbols[3] = (Elf64_Sym){.st_name = 25, .st_shndx = SHN_UNDEF,
-                                 .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)};
+  image.symbols[3] = (Elf64_Sym){
+      .st_name = 25, .st_shndx = SHN_UNDEF, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)};
   image.relocations[0] = (Elf64_Rela){TINY_DATA, ELF64_R_INFO(0, TINY_RELATIVE), TINY_TEXT};
   image.relocations[1] = (Elf64_Rela){TINY_DATA + 8, ELF64_R_INFO(3, TINY_GLOB_DAT), 0};
   memcpy(image.code, tiny_code, sizeof(tiny_code));

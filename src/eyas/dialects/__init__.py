@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-DIALECTS = {"flow": "Flow"}
+DIALECTS = {"flow": "Flow", "stream": "Stream", "hal": "Hal", "vm": "Vm"}
 
 
 def load_all() -> None:

@@ -8,13 +8,16 @@ from torch_mlir._mlir_libs import _stablehlo
 
 from eyas.errors import CompileError, FrontendError
 from eyas.frontends.contract import lower, prepare_context
-from eyas.ir import mlir, parse_module, run_upstream
+from eyas.ir import PassPipeline, mlir, parse_module, run_upstream
+from eyas.passes.input.convert_stablehlo_control_flow import ConvertStablehloControlFlow
+from eyas.passes.input.convert_stablehlo_shapes import ConvertStablehloShapes
 
-TO_LINALG = (
+SIMPLIFY = (
     "inline,symbol-dce,"
     "func.func(chlo-legalize-to-stablehlo,stablehlo-complex-math-expander,stablehlo-canonicalize-dynamism),"
-    "stablehlo-convert-to-signless,canonicalize,stablehlo-legalize-to-linalg,canonicalize,cse,symbol-dce"
+    "canonicalize"
 )
+TO_LINALG = "stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,canonicalize,cse,symbol-dce"
 
 
 @functools.cache
@@ -60,6 +63,8 @@ def parse_stablehlo(program: str | bytes, source: str) -> mlir.Module:
 def lower_stablehlo(module: mlir.Module) -> None:
     """Lowers StableHLO and chlo to linalg."""
     drop_foreign_attributes(module)
+    lower(module, SIMPLIFY)
+    PassPipeline((ConvertStablehloShapes(), ConvertStablehloControlFlow())).run(module)
     lower(module, TO_LINALG)
 
 

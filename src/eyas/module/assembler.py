@@ -176,6 +176,7 @@ class Assembler:
             for register in (value.offset, value.length):
                 data += self._operand(Kind.I64_OPTIONAL, register, where)[0]
             return data, value
+        assert value is not None, where
         if kind is Kind.STRING and isinstance(value, str):
             value = self.builder.string(value)
         elif kind is Kind.TABLE and not isinstance(value, int):

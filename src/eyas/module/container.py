@@ -6,10 +6,10 @@
     executables/NAME.elf   machine code, one image per target
     parameters.bin         the weights, each at a multiple of 64 bytes; starts on a page
 
-The C runtime reads index.bin and never the zip's own structures, which are there for `unzip -l` and its kin. Weights are
-streamed to the file one after the other, and never all in memory at once.
+The C runtime reads index.bin and never the zip's own structures, which are there for `unzip -l` and its kin. Weights
+are streamed to the file one after the other, and never all in memory at once.
 
-    parameters, data = layout_parameters({"weight": array, ...})       # -> Parameter records with offsets, what to write
+    parameters, data = layout_parameters({"weight": array, ...})   # -> Parameter records with offsets, what to write
     write("model.eyas", program, executables={"cpu": elf_bytes}, parameters=data, manifest={...})
     container = read("model.eyas"); container.program; container.manifest; container.executables["cpu"]
 """
@@ -258,7 +258,10 @@ def read(source: str | os.PathLike[str] | bytes, verify: bool = True) -> Contain
                 data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError) as error:
             raise ModuleError(f"{os.fspath(source)}: cannot open it: {error}") from error
-    entries = _decode_index(data)
+    try:
+        entries = _decode_index(data)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise ModuleError(f"not an .eyas module: its index is damaged: {error}") from error
     parts = {e.name: data[e.offset : e.offset + e.length] for e in entries}
     if verify:
         for entry in entries:
@@ -287,7 +290,9 @@ def _decode_index(data: memoryview) -> tuple[Entry, ...]:
         raise ModuleError("not an .eyas module: it is not a zip that starts with index.bin")
     version, count, length = struct.unpack_from("<III", data, start + 8)
     if version != VERSION:
-        raise ModuleError(f"the module has container version {version}; this Eyas reads version {VERSION}: recompile it")
+        raise ModuleError(
+            f"the module has container version {version}; this Eyas reads version {VERSION}: recompile it"
+        )
     index = bytes(data[start : start + length])
     if length < 52 or len(index) < length or hashlib.sha256(index[:-32]).digest() != index[-32:]:
         raise ModuleError("not an .eyas module: its index is damaged")
@@ -298,7 +303,9 @@ def _decode_index(data: memoryview) -> tuple[Entry, ...]:
         at += 52 + name_length
         name = index[at - name_length : at].decode()
         if offset + size > len(data):
-            raise ModuleError(f"the module is truncated: {name!r} ends at byte {offset + size}, the file at {len(data)}")
+            raise ModuleError(
+                f"the module is truncated: {name!r} ends at byte {offset + size}, the file at {len(data)}"
+            )
         entries.append(Entry(name, offset, size, digest))
     return tuple(entries)
 

@@ -1,12 +1,12 @@
 """The instruction set of the Eyas VM: one table, many uses.
 
-The table `OPS` below makes the Python encoder, decoder and disassembler (`assembler.py`), the C header that the runtime's
-decoder and verifier read (`python isa.py --emit-c`, run by CMake, never committed) and the reference page
+The table `OPS` below makes the Python encoder, decoder and disassembler (`assembler.py`), the C header that the
+runtime's decoder and verifier read (`python isa.py --emit-c`, run by CMake, never committed) and the reference page
 (`python isa.py --emit-md`). This file imports nothing but the standard library, so that a build needs only Python.
 
 The machine. A function owns two register banks: 64-bit integers (start at 0) and references (start null). A reference
-is a span of a buffer or a command buffer. An instruction is a stream of little-endian 16-bit units: the opcode, then its
-operands in table order. Nothing is aligned beyond 2 bytes.
+is a span of a buffer or a command buffer. An instruction is a stream of little-endian 16-bit units: the opcode, then
+its operands in table order. Nothing is aligned beyond 2 bytes.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ OPS: tuple[Op, ...] = (
     _op(0x20, "br", "target:L", "goes on at target", terminator=True),
     _op(0x21, "br_if", "cond:i target:L", "goes on at target when cond is not 0"),
     _op(0x22, "br_null", "ref:r target:L", "goes on at target when ref is null"),
-    _op(0x23, "check", "cond:i message:s values:i*", "fails the call with message when cond is 0; each {} takes a value"),
+    _op(0x23, "check", "cond:i message:s values:i*", "fails the call with message when cond is 0; each {} takes one"),
     _op(0x24, "fail", "message:s values:i*", "fails the call with message; each {} takes a value", terminator=True),
     _op(0x25, "return", "", "ends the call; every result must have been set", terminator=True),
     # References.

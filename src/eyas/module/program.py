@@ -1,8 +1,8 @@
 """The host program as data: functions, executables, parameters, strings, tables. `encode` writes it, `decode` reads it.
 
-The file is little-endian: a header (magic, version, section count), a table of sections (id, offset, size), the sections.
-Every section is a sequence of records without padding; `runtime/src/module/program.c` reads the same and trusts nothing.
-Functions are written with `assembler.ProgramBuilder`.
+The file is little-endian: a header (magic, version, section count), a table of sections (id, offset, size), the
+sections. Every section is a sequence of records without padding; `runtime/src/module/program.c` reads the same and
+trusts nothing. Functions are written with `assembler.ProgramBuilder`.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ class Signature:
     def __post_init__(self) -> None:
         object.__setattr__(self, "args", tuple(self.args))
         object.__setattr__(self, "results", tuple(self.results))
-        symbols = {
-            name: bounds if isinstance(bounds, Symbol) else Symbol(*bounds) for name, bounds in self.symbols.items()
-        }
+        symbols = dict(self.symbols)
         for spec in self.args + self.results:
             for dim in spec.dims:
                 if isinstance(dim, str) and dim != ANONYMOUS:

@@ -11,12 +11,21 @@ from eyas.ir.passes import Pass
 
 # name -> module under eyas.passes; the class is the name in CamelCase.
 PASSES: dict[str, str] = {
+    "compile-executables": "codegen.compile_executables",
+    "convert-flow-to-stream": "schedule.convert_flow_to_stream",
+    "convert-hal-to-vm": "vm.convert_hal_to_vm",
     "convert-reshapes-to-flow": "dispatch.convert_reshapes_to_flow",
+    "convert-stream-to-hal": "hal.convert_stream_to_hal",
     "deduplicate-executables": "dispatch.deduplicate_executables",
     "expand-math": "codegen.expand_math",
     "form-dispatches": "dispatch.form_dispatches",
+    "insert-barriers": "schedule.insert_barriers",
     "outline-dispatches": "dispatch.outline_dispatches",
+    "plan-memory": "schedule.plan_memory",
+    "reuse-in-place": "schedule.reuse_in_place",
     "tie-shapes": "dispatch.tie_shapes",
+    "convert-stablehlo-control-flow": "input.convert_stablehlo_control_flow",
+    "convert-stablehlo-shapes": "input.convert_stablehlo_shapes",
     "drop-asserts": "input.drop_asserts",
     "externalize-parameters": "input.externalize_parameters",
     "verify-input-contract": "input.verify_input_contract",

@@ -94,7 +94,7 @@ class Module:
     def __init__(self, core: _core.Module, device: _core.Device, source: Path | bytes) -> None:
         self._core, self._device, self._source = core, device, source
         self._context = _core.Context(core, device)
-        signatures = {name: _signature(*parts) for name, *parts in core.functions()}
+        signatures = {name: _signature(args, results, symbols) for name, args, results, symbols in core.functions()}
         self.functions: dict[str, Function] = {
             name: Function(self._context, name, signature) for name, signature in signatures.items()
         }
@@ -181,9 +181,9 @@ def load(
 ) -> Module:
     """Loads a `.eyas` file, or its bytes, onto a device.
 
-    `device` is a driver's name (see `devices()`), `threads` how many workers it gets (default: the CPUs of this process).
-    The file is mapped, not read; `verify` also checks the digest of weights over 16 MiB, which reads them all. Raises
-    ModuleError for a file that is damaged or made for another machine.
+    `device` is a driver's name (see `devices()`), `threads` how many workers it gets (default: the CPUs of this
+    process). The file is mapped, not read; `verify` also checks the digest of weights over 16 MiB, which reads them.
+    Raises ModuleError for a file that is damaged or made for another machine.
     """
     if threads is not None and threads < 1:
         raise UsageError(f"threads={threads}: give 1 or more, or None for all CPUs of this process")

@@ -51,17 +51,23 @@ class File:
             raise ModuleError(f"{self.path}: no tensor {key!r}, which the module needs")
         seen = (_DTYPES.get(str(entry.get("dtype"))), entry.get("shape"))
         if seen != (dtype, list(shape)):
-            raise ModuleError(f"{self.path}: tensor {key!r} is {seen[0]}{seen[1]}, the module needs {dtype}{list(shape)}")
+            raise ModuleError(
+                f"{self.path}: tensor {key!r} is {seen[0]}{seen[1]}, the module needs {dtype}{list(shape)}"
+            )
         size = math.prod(shape) * DTYPES[dtype][1]
         match entry.get("data_offsets"):
-            case [int(first), int(last)] if 0 <= first and last - first == size and self._start + last <= len(self._data):
+            case [int(first), int(last)] if (
+                0 <= first and last - first == size and self._start + last <= len(self._data)
+            ):
                 view = self._data[self._start + first : self._start + last]
             case offsets:
-                raise ModuleError(f"{self.path}: tensor {key!r}: data_offsets {offsets} do not hold {size} bytes inside the file")
+                raise ModuleError(
+                    f"{self.path}: tensor {key!r}: data_offsets {offsets} do not hold {size} bytes inside the file"
+                )
         array = np.frombuffer(view, np.uint8)
         if array.ctypes.data % min(DTYPES[dtype][1], 8):
             array = _aligned_copy(array)  # compiled code may load whole elements only where they are aligned
-        return memoryview(array)
+        return array.data
 
 
 def _aligned_copy(array: np.ndarray) -> np.ndarray:

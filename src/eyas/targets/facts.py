@@ -102,9 +102,7 @@ _V4 = _set(_V3, "avx512f avx512bw avx512cd avx512dq avx512vl")
 _SKYLAKE = _set(_V3, "adx")
 _SKYLAKE_512 = _set(_V4, "adx")
 _CASCADE = _set(_SKYLAKE_512, "avx512vnni")
-_ICELAKE = _set(
-    _CASCADE, "avx512ifma avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq"
-)
+_ICELAKE = _set(_CASCADE, "avx512ifma avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq")
 _SAPPHIRE = _set(_ICELAKE, "avx512bf16 avx512fp16 avxvnni amx-tile amx-int8 amx-bf16")
 _ALDER = _set(_SKYLAKE, "gfni vaes vpclmulqdq avxvnni")
 _ARROW = _set(_ALDER, "avxvnniint8 avxifma avxneconvert")
@@ -204,7 +202,7 @@ _RISCV_CPUS = {
     "spacemit-x60": Cpu(_set(_RVA22, "v zfh zvfh zicond"), l2=512 * KIB, l3=0, vlen=256),
 }
 
-# No environment in the triples: for `-gnu` LLVM would merge sin and cos into glibc's sincos, which is not an import of ours.
+# No environment in the triples: for `-gnu` LLVM would merge sin and cos into sincos, which is not an import of ours.
 ARCHES = {
     "x86_64": Arch(
         triple="x86_64-unknown-linux",

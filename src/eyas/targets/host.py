@@ -21,8 +21,10 @@ def detect() -> Target:
 
     arch_name = _ARCH_NAMES.get(platform.machine().lower())
     if arch_name is None:
-        raise TargetError(f"this machine is '{platform.machine()}', which Eyas cannot compile for; "
-                          f"name a target of {', '.join(facts.ARCHES)}")
+        raise TargetError(
+            f"this machine is '{platform.machine()}', which Eyas cannot compile for; "
+            f"name a target of {', '.join(facts.ARCHES)}"
+        )
     # LLVM reads CPUID together with XGETBV (or HWCAP), so what the kernel or hypervisor masks is reported as absent.
     return target_for(arch_name, llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features()), read_caches())
 

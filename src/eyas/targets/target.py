@@ -171,7 +171,7 @@ class Target:
     @cached_property
     def caches(self) -> Caches:
         cpu, given = self._arch.cpus[self.cpu], dict(self.options)
-        return Caches(*(given.get(name, getattr(cpu, name)) for name in _SIZE_OPTIONS))
+        return Caches(given.get("l1d", cpu.l1d), given.get("l2", cpu.l2), given.get("l3", cpu.l3))
 
     @cached_property
     def required_features(self) -> tuple[str, ...]:
@@ -183,8 +183,9 @@ class Target:
     def _arch(self) -> facts.Arch:
         if self.backend != "llvm-cpu":
             what = facts.RESERVED_BACKENDS[self.backend]
-            raise TargetError(f"target '{self}' ({what}) is a reserved name: Eyas does not compile for it yet; "
-                              "use llvm-cpu")
+            raise TargetError(
+                f"target '{self}' ({what}) is a reserved name: Eyas does not compile for it yet; use llvm-cpu"
+            )
         return facts.ARCHES[self.arch]
 
     def _can(self, capability: str) -> bool:
@@ -223,8 +224,10 @@ def _parse(text: str) -> Target:
         if cpu not in arch.cpus:
             raise _unknown(text, f"CPU of {arch_name}", cpu, arch.cpus)
     if len(rest) > 1:
-        raise TargetError(f"target '{text}' has {len(rest) - 1} part(s) too many; the form is "
-                          "llvm-cpu:ARCH[:CPU][:+feature,-feature,option=value]")
+        raise TargetError(
+            f"target '{text}' has {len(rest) - 1} part(s) too many; the form is "
+            "llvm-cpu:ARCH[:CPU][:+feature,-feature,option=value]"
+        )
     changes: dict[str, str] = {}
     options: dict[str, int] = {}
     for item in rest[0].split(",") if rest else ():

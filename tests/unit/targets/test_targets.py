@@ -165,14 +165,16 @@ def test_detection_expresses_differences_from_the_model() -> None:
 
 
 def test_detection_of_an_unknown_cpu_uses_its_features() -> None:
-    reported = {name: name in facts.ARCHES["x86_64"].cpus["haswell"].features for name in facts.ARCHES["x86_64"].implies}
+    arch = facts.ARCHES["x86_64"]
+    reported = {name: name in arch.cpus["haswell"].features for name in arch.implies}
     target = target_for("x86_64", "futurelake", reported, {})
     assert target.cpu == "x86-64"
-    assert target.feature_set == facts.ARCHES["x86_64"].cpus["haswell"].features
+    assert target.feature_set == arch.cpus["haswell"].features
 
 
 def test_caches_are_read_from_sysfs(tmp_path) -> None:
-    for index, (level, kind, size) in enumerate([(1, "Data", "48K"), (1, "Instruction", "32K"), (2, "Unified", "2048K")]):
+    rows = [(1, "Data", "48K"), (1, "Instruction", "32K"), (2, "Unified", "2048K")]
+    for index, (level, kind, size) in enumerate(rows):
         folder = tmp_path / f"index{index}"
         folder.mkdir()
         for name, value in (("level", level), ("type", kind), ("size", size)):

@@ -139,8 +139,8 @@ eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
   if (!prepared || !prepared->commands || !prepared->waves || !prepared->pointers ||
       !prepared->lengths || !prepared->indirects || (commands->profiling && !prepared->timings)) {
     free_prepared(prepared);
-    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
-                            "out of host memory for %zu commands", commands->commands.count);
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for %zu commands",
+                            commands->commands.count);
   }
   prepare_bindings(commands, prepared);
   prepare_waves(commands, eyas_hal_pool_worker_count(eyas_hal_local_device(device)->pool),

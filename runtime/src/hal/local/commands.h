@@ -20,8 +20,8 @@ typedef struct eyas_hal_local_timing_t {
 // A command that has work. An item is one workgroup of a dispatch or one piece of a transfer.
 typedef struct eyas_hal_local_command_t {
   eyas_hal_command_kind_t kind;
-  uint32_t index;               // in the recording
-  uint64_t item_begin;          // position in its wave
+  uint32_t index;       // in the recording
+  uint64_t item_begin;  // position in its wave
   uint64_t item_count;
   eyas_dispatch_fn_t function;  // dispatch
   eyas_dispatch_t dispatch;     // dispatch

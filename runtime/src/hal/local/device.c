@@ -23,8 +23,8 @@ static void info(eyas_hal_device_t* base, eyas_hal_device_info_t* out_info) {
   out_info->worker_count = eyas_hal_pool_worker_count(device->pool);
   out_info->scratch_bytes = device->scratch_bytes;
   out_info->memory_type_count = 1;
-  out_info->memory_types[0] = EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE |
-                              EYAS_HAL_MEMORY_HOST_CACHED;
+  out_info->memory_types[0] =
+      EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE | EYAS_HAL_MEMORY_HOST_CACHED;
 }
 
 static bool supports_feature(eyas_hal_device_t* base, const char* feature) {
@@ -59,8 +59,8 @@ static eyas_status_t buffer_allocate(eyas_hal_device_t* base, eyas_hal_buffer_t*
   if (huge) madvise(buffer->host, (size_t)bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, MADV_HUGEPAGE);
 #endif
   buffer->payload = buffer->host;  // what to free
-  buffer->memory = EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE |
-                   EYAS_HAL_MEMORY_HOST_CACHED;
+  buffer->memory =
+      EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE | EYAS_HAL_MEMORY_HOST_CACHED;
   return NULL;
 }
 
@@ -68,8 +68,8 @@ static eyas_status_t buffer_import(eyas_hal_device_t* base, eyas_hal_buffer_t* b
                                    void* pointer) {
   (void)base;
   buffer->host = pointer;
-  buffer->memory = EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE |
-                   EYAS_HAL_MEMORY_HOST_CACHED;
+  buffer->memory =
+      EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE | EYAS_HAL_MEMORY_HOST_CACHED;
   return NULL;
 }
 

@@ -243,7 +243,8 @@ static eyas_status_t check_tables(eyas_hal_elf_image_t* image) {
   const dynamic_t* dynamic = &image->dynamic;
   const uint8_t* strings = table_at(image, dynamic->strtab, dynamic->strtab_bytes);
   if (!strings || dynamic->strtab_bytes == 0 || strings[dynamic->strtab_bytes - 1] != 0) {
-    return corrupt("string table is outside read-only data or does not end in a zero, at", dynamic->strtab);
+    return corrupt("string table is outside read-only data or does not end in a zero, at",
+                   dynamic->strtab);
   }
   const uint8_t* hash = table_at(image, dynamic->hash, 8);
   if (dynamic->hash == 0 || !hash) return corrupt("has no DT_HASH; found it at", dynamic->hash);
@@ -365,7 +366,8 @@ static eyas_status_t relocate(eyas_hal_elf_image_t* image) {
   return NULL;
 }
 
-static eyas_status_t protect(eyas_hal_elf_image_t* image, uint64_t begin, uint64_t end, int access) {
+static eyas_status_t protect(eyas_hal_elf_image_t* image, uint64_t begin, uint64_t end,
+                             int access) {
   if (begin >= end || mprotect(image->base + begin, end - begin, access) == 0) return NULL;
   return eyas_status_make(EYAS_STATUS_UNAVAILABLE,
                           "the system does not let an executable image be protected: %s",

@@ -21,6 +21,7 @@ double __powidf2(double, int);
 #define PLAIN(function) NAMED(#function, function)
 #define FLOAT_AND_DOUBLE(function) PLAIN(function) PLAIN(function##f)
 
+// clang-format off
 static const struct {
   const char* name;
   eyas_hal_import_fn_t function;
@@ -58,6 +59,7 @@ static const struct {
     NAMED("__extendhfsf2", eyas_extendhfsf2) NAMED("__extendhfdf2", eyas_extendhfdf2)
     NAMED("__extendbfsf2", eyas_extendbfsf2)
 };
+// clang-format on
 
 eyas_hal_import_fn_t eyas_hal_import_lookup(const char* name) {
   for (size_t i = 0; i < sizeof(imports) / sizeof(imports[0]); ++i) {

@@ -28,8 +28,8 @@ static inline eyas_hal_local_device_t* eyas_hal_local_device(eyas_hal_device_t* 
 
 // Payload of an executable.
 typedef struct eyas_hal_local_executable_t {
-  eyas_hal_elf_image_t* image;      // NULL when the functions are of this process
-  eyas_dispatch_fn_t functions[];   // by ordinal
+  eyas_hal_elf_image_t* image;     // NULL when the functions are of this process
+  eyas_dispatch_fn_t functions[];  // by ordinal
 } eyas_hal_local_executable_t;
 
 eyas_status_t eyas_hal_local_executable_load(eyas_hal_device_t* device,

@@ -28,13 +28,13 @@ typedef struct worker_t {
 // chunk, and as run() waits for every chunk, the batch cannot change while it is owned. A worker
 // that finds nothing left touches nothing of the batch.
 struct eyas_hal_pool_t {
-  alignas(CACHE_LINE) _Atomic int64_t remaining;     // chunks not yet claimed; below 0 is none
-  alignas(CACHE_LINE) _Atomic uint32_t unfinished;   // chunks not yet done; run() waits for 0
-  _Atomic uint32_t caller_sleeps;                    // run() wants to be woken at 0
-  alignas(CACHE_LINE) _Atomic uint32_t wake_count;   // what sleeping workers wait on
-  _Atomic uint32_t sleepers;                         // workers asleep, or about to be
+  alignas(CACHE_LINE) _Atomic int64_t remaining;    // chunks not yet claimed; below 0 is none
+  alignas(CACHE_LINE) _Atomic uint32_t unfinished;  // chunks not yet done; run() waits for 0
+  _Atomic uint32_t caller_sleeps;                   // run() wants to be woken at 0
+  alignas(CACHE_LINE) _Atomic uint32_t wake_count;  // what sleeping workers wait on
+  _Atomic uint32_t sleepers;                        // workers asleep, or about to be
   _Atomic bool stopping;
-  alignas(CACHE_LINE) eyas_hal_pool_fn_t function;   // the batch
+  alignas(CACHE_LINE) eyas_hal_pool_fn_t function;  // the batch
   void* context;
   uint32_t chunk_count;
   uint32_t worker_count;
@@ -73,16 +73,16 @@ static void work(eyas_hal_pool_t* pool, uint32_t worker) {
 }
 
 // Spins until `ready` holds or the time is over; looks at the clock only now and then.
-#define SPIN_UNTIL(ready, spin_ns)                              \
-  do {                                                          \
-    uint64_t give_up_ns = 0;                                    \
+#define SPIN_UNTIL(ready, spin_ns)                                 \
+  do {                                                             \
+    uint64_t give_up_ns = 0;                                       \
     for (uint32_t round = 1; (spin_ns) > 0 && !(ready); ++round) { \
-      eyas_cpu_pause();                                         \
-      if (round % 64) continue;                                 \
-      uint64_t now_ns = eyas_clock_now_ns();                    \
-      if (give_up_ns == 0) give_up_ns = now_ns + (spin_ns);     \
-      if (now_ns >= give_up_ns) break;                          \
-    }                                                           \
+      eyas_cpu_pause();                                            \
+      if (round % 64) continue;                                    \
+      uint64_t now_ns = eyas_clock_now_ns();                       \
+      if (give_up_ns == 0) give_up_ns = now_ns + (spin_ns);        \
+      if (now_ns >= give_up_ns) break;                             \
+    }                                                              \
   } while (0)
 
 static bool has_work(eyas_hal_pool_t* pool) {
@@ -150,10 +150,13 @@ static eyas_status_t start_worker(eyas_hal_pool_t* pool, worker_t* worker, uint3
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
-  // Signals belong to the application's threads: workers inherit a mask that blocks all.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  // Signals belong to the application's threads: workers inherit a mask that blocks all but those
+  // that their own faults raise, for which the application may have a handler.
+  sigset_t mask, before;
+  sigfillset(&mask);
+  static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
+  for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); ++i) sigdelset(&mask, own[i]);
+  pthread_sigmask(SIG_SETMASK, &mask, &before);
   int error = pthread_create(&worker->thread, &attributes, worker_main, worker);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);

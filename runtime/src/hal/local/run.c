@@ -61,9 +61,7 @@ static void run_pieces(const eyas_hal_local_command_t* command, uint64_t begin, 
   char* first = (char*)command->pointers[0] + offset;
   switch (command->kind) {
     case EYAS_HAL_COMMAND_FILL: fill(first, length, command->data); break;
-    case EYAS_HAL_COMMAND_COPY:
-      memcpy((char*)command->pointers[1] + offset, first, length);
-      break;
+    case EYAS_HAL_COMMAND_COPY: memcpy((char*)command->pointers[1] + offset, first, length); break;
     case EYAS_HAL_COMMAND_UPDATE: memcpy(first, command->data + offset, length); break;
     case EYAS_HAL_COMMAND_DISPATCH: break;
   }
@@ -134,8 +132,8 @@ static void resolve_table(eyas_hal_local_commands_t* commands, const eyas_hal_ra
   for (size_t i = 0; i < commands->indirect_count; ++i) {
     const eyas_hal_local_indirect_t* indirect = &commands->indirects[i];
     const eyas_hal_range_t* range = &table[indirect->slot];
-    uint64_t given = range->length == EYAS_HAL_WHOLE ? range->buffer->length - range->offset
-                                                     : range->length;
+    uint64_t given =
+        range->length == EYAS_HAL_WHOLE ? range->buffer->length - range->offset : range->length;
     char* host = range->buffer->host;
     commands->pointers[indirect->binding] = host ? host + range->offset + indirect->offset : NULL;
     commands->lengths[indirect->binding] =

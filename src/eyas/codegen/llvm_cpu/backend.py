@@ -17,6 +17,7 @@ from torch_mlir.dialects.llvm import translate_module_to_llvmir
 
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.errors import InternalError
+from eyas.ir.diagnostics import describe_location
 from eyas.targets import Target
 
 _TRANSLATABLE = ("llvm.", "builtin.module")
@@ -88,22 +89,27 @@ def _cross_versions(op: mlir.Operation, target: Target) -> llvm.ModuleRef:
 def _check_translatable(op: mlir.Operation) -> None:
     """Fails on an op that has no translation: `translate_module_to_llvmir` would crash the process on it."""
 
-    def visit(inner: mlir.Operation) -> mlir.WalkResult:
-        if not inner.name.startswith(_TRANSLATABLE):
-            raise InternalError(
-                f"op '{inner.name}' was not lowered to the LLVM dialect (at {inner.location}): {str(inner)[:200]}"
-            )
-        return mlir.WalkResult.ADVANCE
+    leftover: list[mlir.Operation] = []
 
-    op.walk(visit)
+    def visit(inner: mlir.Operation) -> mlir.WalkResult:
+        if inner.name.startswith(_TRANSLATABLE):
+            return mlir.WalkResult.ADVANCE
+        leftover.append(inner)
+        return mlir.WalkResult.INTERRUPT
+
+    op.walk(visit, mlir.WalkOrder.PRE_ORDER)
+    if leftover:
+        first = leftover[0]
+        where, text = describe_location(first.location), str(first).splitlines()[0]
+        raise InternalError(f"op '{first.name}' at {where} was not lowered to the LLVM dialect: {text}")
 
 
 def _set_function_attributes(op: mlir.Operation, target: Target) -> None:
     """Tells LLVM, on each function with a body, what it may use and assume.
 
     `no-builtins`: a strategy wrote the loop that it wants, so LLVM must not turn it into a call of memset or memcpy (an
-    explicit `llvm.memcpy` still becomes one). `prefer-vector-width`: some AVX-512 CPU models prefer 256 bits by default.
-    `nounwind` drops unwind tables; nothing throws.
+    explicit `llvm.memcpy` still becomes one). `prefer-vector-width`: some AVX-512 CPU models prefer 256 bits unless
+    told otherwise. `nounwind` drops unwind tables; nothing throws.
     """
     attributes: list[str | tuple[str, str]] = [
         "nounwind",
@@ -117,11 +123,14 @@ def _set_function_attributes(op: mlir.Operation, target: Target) -> None:
     if target.vector_bits:
         attributes.append(("prefer-vector-width", str(target.vector_bits)))
     with op.context:
-        passthrough = mlir.ArrayAttr.get([
-            mlir.StringAttr.get(one) if isinstance(one, str)
-            else mlir.ArrayAttr.get([mlir.StringAttr.get(part) for part in one])
-            for one in attributes
-        ])
+        passthrough = mlir.ArrayAttr.get(
+            [
+                mlir.StringAttr.get(one)
+                if isinstance(one, str)
+                else mlir.ArrayAttr.get([mlir.StringAttr.get(part) for part in one])
+                for one in attributes
+            ]
+        )
         for function in op.regions[0].blocks[0].operations:
             if function.operation.name == "llvm.func" and len(function.operation.regions[0].blocks) > 0:
                 function.operation.attributes["passthrough"] = passthrough
@@ -162,9 +171,9 @@ _FLOAT_TYPES = {"double": (11, 52, ""), "float": (8, 23, ""), "half": (5, 10, "H
 def _to_older_syntax(text: str) -> str:
     """Rewrites what LLVM 22 does not read: floating-point constants.
 
-    24 prints the shortest decimal that gives the value in its own type (`float 1.100000e+00`), the bits (`f0x3EAAAAAB`),
-    or a name (`+inf`, `-qnan`, `+nan(0x1)`, `+snan(0x1)`). 22 takes a decimal only when the type holds it exactly, and
-    otherwise wants `0x` + the bits of a double (float, double), `0xH` (half) or `0xR` (bfloat). The type of a constant is
+    24 prints a short decimal that gives the value in its own type (`float 1.100000e+00`), the bits (`f0x3EAAAAAB`), or
+    a name (`+inf`, `-qnan`, `+nan(0x1)`, `+snan(0x1)`). 22 takes a decimal only when the type holds it exactly, and
+    else wants `0x` + the bits of a double (float, double), `0xH` (half) or `0xR` (bfloat). The type of a constant is
     the last one named before it in the text, which holds for every instruction and aggregate.
     """
     current = "float"
@@ -195,8 +204,7 @@ def _constant_bits(match: re.Match[str], kind: str) -> int:
 
 
 def _round_to(value: float, kind: str) -> int:
-    """Bits of the nearest number of the type. The printer chose a decimal that is not near a tie, so that rounding through
-    double gives the same."""
+    """Bits of the nearest number of the type. The printer's decimal is not near a tie: rounding twice does no harm."""
     if kind == "double":
         return struct.unpack("<Q", struct.pack("<d", value))[0]
     if kind == "half":

@@ -92,9 +92,7 @@ def parse_object(data: bytes, name: str) -> ObjectFile:
         raise InternalError(f"{name} has ELF type {kind}; the linker takes relocatable objects (type {ET_REL})")
     headers = [SECTION_HEADER.unpack_from(data, table + index * header[11]) for index in range(header[12])]
     names = _contents(data, headers[names_index])
-    sections = [
-        Section(_string(names, h[0]), h[1], h[2], h[5], max(h[8], 1), _contents(data, h)) for h in headers
-    ]
+    sections = [Section(_string(names, h[0]), h[1], h[2], h[5], max(h[8], 1), _contents(data, h)) for h in headers]
     symbols: list[Symbol] = []
     for section, h in zip(sections, headers, strict=True):
         if section.kind == SHT_SYMTAB:

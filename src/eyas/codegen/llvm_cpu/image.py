@@ -125,8 +125,21 @@ class Image:
         self._write_program_headers(relro)
         table = self._append_section_headers(names)
         elf.FILE_HEADER.pack_into(
-            self.data, 0, elf.IDENT, elf.ET_DYN, self.machine, 1, 0, elf.FILE_HEADER.size, table, self.flags,
-            elf.FILE_HEADER.size, elf.PROGRAM_HEADER.size, self.header_count, elf.SECTION_HEADER.size, len(names),
+            self.data,
+            0,
+            elf.IDENT,
+            elf.ET_DYN,
+            self.machine,
+            1,
+            0,
+            elf.FILE_HEADER.size,
+            table,
+            self.flags,
+            elf.FILE_HEADER.size,
+            elf.PROGRAM_HEADER.size,
+            self.header_count,
+            elf.SECTION_HEADER.size,
+            len(names),
             len(names) - 1,
         )
         return bytes(self.data)
@@ -149,8 +162,14 @@ class Image:
         for index, symbol in enumerate(symbols, start=1):
             where = elf.SHN_ABS if symbol.is_absolute else names.index(symbol.section)
             elf.SYMBOL.pack_into(
-                self.data, at + index * elf.SYMBOL.size, strings.add(symbol.name), elf.STB_GLOBAL << 4 | symbol.kind, 0,
-                where, symbol.address, symbol.size,
+                self.data,
+                at + index * elf.SYMBOL.size,
+                strings.add(symbol.name),
+                elf.STB_GLOBAL << 4 | symbol.kind,
+                0,
+                where,
+                symbol.address,
+                symbol.size,
             )
 
     def _write_program_headers(self, relro: Segment) -> None:
@@ -166,8 +185,16 @@ class Image:
         assert len(headers) == self.header_count
         for index, (kind, one, alignment) in enumerate(headers):
             elf.PROGRAM_HEADER.pack_into(
-                self.data, elf.FILE_HEADER.size + index * elf.PROGRAM_HEADER.size, kind, one.flags, one.offset,
-                one.address, one.address, one.file_bytes, one.memory_bytes, alignment,
+                self.data,
+                elf.FILE_HEADER.size + index * elf.PROGRAM_HEADER.size,
+                kind,
+                one.flags,
+                one.offset,
+                one.address,
+                one.address,
+                one.file_bytes,
+                one.memory_bytes,
+                alignment,
             )
 
     def _append_section_headers(self, names: list[str]) -> int:
@@ -181,8 +208,20 @@ class Image:
         rows = [(0,) * 10]
         for one in self.sections:
             link = names.index(one.link) if one.link else 0
-            rows.append((strings.add(one.name), one.kind, one.flags, one.address, one.offset, one.size, link, one.info,
-                         one.alignment, one.entry_bytes))
+            rows.append(
+                (
+                    strings.add(one.name),
+                    one.kind,
+                    one.flags,
+                    one.address,
+                    one.offset,
+                    one.size,
+                    link,
+                    one.info,
+                    one.alignment,
+                    one.entry_bytes,
+                )
+            )
         rows.append((strings.add(".shstrtab"), elf.SHT_STRTAB, 0, 0, offset, len(strings.data), 0, 0, 1, 0))
         for row in rows:
             self.data += elf.SECTION_HEADER.pack(*row)

@@ -9,8 +9,8 @@ ABI_SYMBOL = "eyas_executable_abi"
 
 _MEMORY = "memcpy memmove memset memcmp malloc free aligned_alloc"
 _LIBM = (
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc pow "
-    "fmod cbrt sqrt fma floor ceil trunc round roundeven rint fmax fmin copysign ldexp tgamma lgamma"
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc "
+    "pow fmod cbrt sqrt fma floor ceil trunc round roundeven rint fmax fmin copysign ldexp tgamma lgamma"
 )
 # Conversions of narrow floats, where the CPU has no instruction for them.
 _COMPILER_RT = "__truncsfhf2 __extendhfsf2 __truncdfhf2 __extendhfdf2 __truncsfbf2 __truncdfbf2"

@@ -32,7 +32,7 @@ def link(objects: Sequence[bytes], exports: Sequence[str], target: Target) -> by
     parsed = [elf.parse_object(data, f"object {index}") for index, data in enumerate(objects)]
     for one in parsed:
         if one.machine != target.elf_machine:
-            raise InternalError(f"{one.name} is for ELF machine {one.machine}, target {target} for {target.elf_machine}")
+            raise InternalError(f"{one.name} is for ELF machine {one.machine}, {target} for {target.elf_machine}")
     linking = _Linking(MACHINES[target.elf_machine], parsed, list(exports))
     linking.resolve()
     linking.lay_out()
@@ -110,8 +110,10 @@ class _Linking:
 
     def _import(self, owner: elf.ObjectFile, name: str) -> None:
         if name not in ALLOWED_IMPORTS:
-            raise InternalError(f"{owner.name} uses '{name}', which no object defines and the runtime does not offer; "
-                                f"imports can be: {', '.join(sorted(ALLOWED_IMPORTS))}")
+            raise InternalError(
+                f"{owner.name} uses '{name}', which no object defines and the runtime does not offer; "
+                f"imports can be: {', '.join(sorted(ALLOWED_IMPORTS))}"
+            )
         self.stubs[name] = self.slots[name] = 0
 
     def _keep(self, owner: elf.ObjectFile, section: elf.Section) -> None:
@@ -131,8 +133,10 @@ class _Linking:
     def _rule(self, owner: elf.ObjectFile, section: elf.Section, relocation: elf.Relocation) -> Rule:
         rule = self.machine.rules.get(relocation.kind)
         if rule is None:
-            raise InternalError(f"{owner.name} has relocation {relocation.kind} of {self.machine.name} in {section.name} "
-                                f"against '{owner.symbols[relocation.symbol].name}', which the linker does not know")
+            raise InternalError(
+                f"{owner.name} has relocation {relocation.kind} of {self.machine.name} in {section.name} against "
+                f"'{owner.symbols[relocation.symbol].name}', which the linker does not know"
+            )
         return rule
 
     def _key(self, owner: elf.ObjectFile, index: int) -> object:
@@ -252,7 +256,8 @@ class _Linking:
                     rule.patch(self.image.data, base + place, value)
                 except OverflowError as error:
                     name = owner.symbols[relocation.symbol].name
-                    raise InternalError(f"{owner.name}: relocation {relocation.kind} against '{name}': {error}") from None
+                    what = f"relocation {relocation.kind} against '{name}'"
+                    raise InternalError(f"{owner.name}: {what}: {error}") from None
         for rule, place, high_half in low_halves:
             assert rule.patch is not None
             rule.patch(self.image.data, base + place, pairs[high_half])
@@ -281,7 +286,7 @@ class _Linking:
         elif relocation.addend == 0:
             self._relocate_to_import(place, key)
         else:
-            raise InternalError(f"{owner.name}: {section.name} holds '{key}' + {relocation.addend}, an offset to an import")
+            raise InternalError(f"{owner.name}: {section.name} holds import '{key}' plus {relocation.addend}")
 
     def _relocate_to_address(self, place: int, address: int) -> None:
         at = self.image.offset_of(place)

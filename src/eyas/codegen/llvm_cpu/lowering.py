@@ -1,7 +1,7 @@
 """From loops, vectors and memrefs to the LLVM dialect, with no cast left over.
 
-Entry functions `(!llvm.ptr, !llvm.ptr) -> i32` keep external linkage; a `private` function with a body becomes internal,
-so that LLVM may inline and drop it.
+Entry functions `(!llvm.ptr, !llvm.ptr) -> i32` keep external linkage; a `private` function with a body becomes
+internal, so that LLVM may inline and drop it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pipeline(target: Target) -> tuple[str, ...]:
         "scf-forall-to-for",
         "convert-vector-to-scf{full-unroll}",
         "lower-affine",
-        # Narrow floats compute in f32: one rounding per op, the same on every machine, and vector code instead of calls.
+        # Narrow floats compute in f32: one rounding per op, the same on every machine, and no library calls.
         "math-extend-to-supported-types{target-type=f32}",
         f"arith-emulate-unsupported-floats{{source-types={','.join(narrow)} target-type=f32}}",
         # Math: integer and mixed powers as loops, complex as pairs, the rest as intrinsics, and libm for what has none.

@@ -1,7 +1,7 @@
 """Arithmetic on f32 scalars or vectors as Python expressions, so that an approximation reads like its formula.
 
-`Real` and `Integer` wrap one MLIR value each; operators build `arith` and `math` ops at the current insertion point. The
-same formula serves `f32`, `vector<16xf32>` and scalable vectors: constants take the shape of the value at hand.
+`Real` and `Integer` wrap one MLIR value each; operators build `arith` and `math` ops at the current insertion point.
+The same formula serves `f32`, `vector<16xf32>` and scalable vectors: constants take the shape of the value at hand.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, math
-
-Number = "float | Real"
 
 _ORDERED_LESS, _ORDERED_GREATER, _ORDERED_EQUAL = (
     arith.CmpFPredicate.OLT,
@@ -33,7 +31,7 @@ class Real:
         return Real(_splat(self.value.type, mlir.FloatAttr.get(mlir.F32Type.get(), number)), self.fused)
 
     def of_bits(self, bits: int) -> Real:
-        return Integer(_splat(_with_element(self.value.type, _i32()), _int_attr(bits)), self.fused).as_real()
+        return Integer(_splat(with_element(self.value.type, _i32()), _int_attr(bits)), self.fused).as_real()
 
     def __add__(self, other: float | Real) -> Real:
         return self._make(arith.addf(self.value, self._lift(other).value))
@@ -94,7 +92,7 @@ class Real:
         return choose(self < bound, self.of(bound), self)
 
     def as_bits(self) -> Integer:
-        return Integer(arith.bitcast(_with_element(self.value.type, _i32()), self.value), self.fused)
+        return Integer(arith.bitcast(with_element(self.value.type, _i32()), self.value), self.fused)
 
     def _make(self, value: mlir.Value) -> Real:
         return Real(value, self.fused)
@@ -140,11 +138,11 @@ class Integer:
 
     def as_real(self) -> Real:
         """The same bits, read as f32."""
-        return Real(arith.bitcast(_with_element(self.value.type, mlir.F32Type.get()), self.value), self.fused)
+        return Real(arith.bitcast(with_element(self.value.type, mlir.F32Type.get()), self.value), self.fused)
 
     def to_real(self) -> Real:
         """The nearest f32."""
-        return Real(arith.sitofp(_with_element(self.value.type, mlir.F32Type.get()), self.value), self.fused)
+        return Real(arith.sitofp(with_element(self.value.type, mlir.F32Type.get()), self.value), self.fused)
 
     def _make(self, value: mlir.Value) -> Integer:
         return Integer(value, self.fused)
@@ -162,16 +160,12 @@ def element_type(kind: mlir.Type) -> mlir.Type:
     return mlir.VectorType(kind).element_type if isinstance(kind, mlir.VectorType) else kind
 
 
-def _with_element(kind: mlir.Type, element: mlir.Type) -> mlir.Type:
+def with_element(kind: mlir.Type, element: mlir.Type) -> mlir.Type:
+    """The type with another element type and the same shape."""
     if not isinstance(kind, mlir.VectorType):
         return element
     shaped = mlir.VectorType(kind)
     return mlir.VectorType.get(shaped.shape, element, scalable=shaped.scalable_dims if shaped.scalable else None)
-
-
-def with_element(kind: mlir.Type, element: mlir.Type) -> mlir.Type:
-    """The type with another element type and the same shape."""
-    return _with_element(kind, element)
 
 
 def _splat(kind: mlir.Type, attribute: mlir.Attribute) -> mlir.Value:

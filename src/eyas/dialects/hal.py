@@ -1,0 +1,151 @@
+"""`hal`: a program in the terms of the hardware abstraction layer: executables, command buffers, bindings, submissions.
+
+The ops map one to one onto the runtime's HAL (runtime/include/eyas/hal.h), which is shaped like Vulkan: work is recorded
+into command buffers whose bindings are direct (a buffer) or slots of a table given at submission, so that a recording can
+be replayed with other buffers.
+"""
+
+from collections.abc import Sequence
+
+from torch_mlir import ir as mlir
+
+from eyas.ir.dialect import Dialect, IntegersAttr, IsTerminatorTrait, Operand, Pure, Region, Result
+
+
+class Hal(Dialect, name="hal"):
+    pass
+
+
+class BufferType(Hal.Type, name="buffer"):
+    """A span of device memory."""
+
+
+class CommandBufferType(Hal.Type, name="command_buffer"):
+    """Recorded work."""
+
+
+class ExecutableOp(Hal.Operation, name="executable"):
+    """One image with all kernels of the program for one target.
+
+    `exports` is a list of dictionaries: name, bindings, constants, grid (per axis: factor, push-constant ordinals, piece),
+    strategy, knobs, rejected. `image` is the machine code as bytes in hexadecimal.
+    """
+
+    sym_name: mlir.StringAttr
+    target: mlir.StringAttr
+    format: mlir.StringAttr
+    features: mlir.ArrayAttr
+    exports: mlir.ArrayAttr
+    image: mlir.StringAttr
+
+
+class ArgumentOp(Hal.Operation, name="argument", traits=[Pure]):
+    """The buffer of the program's argument `index`."""
+
+    index: mlir.IntegerAttr
+    result: Result[BufferType]
+
+
+class ArgumentDimOp(Hal.Operation, name="argument_dim", traits=[Pure]):
+    """The size of one dimension of an argument."""
+
+    index: mlir.IntegerAttr
+    dim: mlir.IntegerAttr
+    result: Result[mlir.IndexType]
+
+
+class ParameterOp(Hal.Operation, name="parameter", traits=[Pure]):
+    """The buffer of a weight."""
+
+    key: mlir.StringAttr
+    result: Result[BufferType]
+
+
+class AllocateOp(Hal.Operation, name="allocate"):
+    """A new buffer. `kind` is "transient" or "result"."""
+
+    bytes: Operand[mlir.IndexType]
+    kind: mlir.StringAttr
+    result: Result[BufferType]
+
+
+class PackOp(Hal.Operation, name="pack", traits=[Pure]):
+    """Offsets in an arena, computed at run time; see `stream.pack`."""
+
+    sizes: Sequence[Operand[mlir.IndexType]]
+    lifetimes: IntegersAttr
+    results_: Sequence[Result[mlir.IndexType]]
+
+
+class RecordOp(Hal.Operation, name="record"):
+    """Records a command buffer in its region, ended by `hal.end`. With `memo` >= 0 that happens once per context and the
+    recording is kept in that global slot: legal only when nothing in the region depends on the call."""
+
+    memo: mlir.IntegerAttr
+    slots: mlir.IntegerAttr
+    result: Result[CommandBufferType]
+    body: Region
+
+
+class EndOp(Hal.Operation, name="end", traits=[IsTerminatorTrait]):
+    """Closes a recording."""
+
+
+class DispatchOp(Hal.Operation, name="dispatch"):
+    """Records a grid of workgroups of an export.
+
+    Binding i is slot `slots[i]` of the submission's table, or, when that is -1, the next of `buffers`; its range is
+    `offsets[i]`, `lengths[i]`. The grid follows from the export and the push constants.
+    """
+
+    constants: Sequence[Operand[mlir.IndexType]]
+    buffers: Sequence[Operand[BufferType]]
+    offsets: Sequence[Operand[mlir.IndexType]]
+    lengths: Sequence[Operand[mlir.IndexType]]
+    callee: mlir.FlatSymbolRefAttr
+    slots: IntegersAttr
+    access: IntegersAttr
+
+    def verify_invariants(self) -> bool:
+        slots = list(self.slots)
+        if len(list(self.buffers)) == slots.count(-1) and len(list(self.offsets)) == len(slots):
+            return True
+        self.location.emit_error("hal.dispatch: bindings, buffers and ranges do not match")
+        return False
+
+
+class CopyOp(Hal.Operation, name="copy"):
+    """Records a copy between two bindings of one length, described as in `hal.dispatch`."""
+
+    buffers: Sequence[Operand[BufferType]]
+    offsets: Sequence[Operand[mlir.IndexType]]
+    lengths: Sequence[Operand[mlir.IndexType]]
+    slots: IntegersAttr
+
+
+class BarrierOp(Hal.Operation, name="barrier"):
+    """Records an execution barrier."""
+
+
+class SubmitOp(Hal.Operation, name="submit"):
+    """Runs a command buffer with a table of buffers for its slots, and waits."""
+
+    command_buffer: Operand[CommandBufferType]
+    table: Sequence[Operand[BufferType]]
+
+
+class LoadOp(Hal.Operation, name="load"):
+    """Reads one integer of a buffer on the host."""
+
+    source: Operand[BufferType]
+    offset: Operand[mlir.IndexType]
+    element: mlir.StringAttr
+    result: Result[mlir.IntegerType[64]]
+
+
+class ResultOp(Hal.Operation, name="result"):
+    """Gives the program's result `index`."""
+
+    source: Operand[BufferType]
+    dims: Sequence[Operand[mlir.IndexType]]
+    index: mlir.IntegerAttr

@@ -1,0 +1,192 @@
+"""`convert-flow-to-stream`: tensors become resources with sizes, dispatches become work in order."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, func
+
+from eyas.dialects import flow, stream
+from eyas.errors import CompileError
+from eyas.ir import Pass, describe_location
+from eyas.ir.walk import entry_block, functions, is_tensor
+from eyas.passes.dispatch.grouping import Role, role_of
+from eyas.passes.dispatch.shapes import dims_of
+
+SIGNATURE = "eyas.signature"
+
+
+@dataclass(frozen=True)
+class ConvertFlowToStream(Pass):
+    """Gives every dispatch result a buffer and every reshape the buffer of its source.
+
+    A result of the program is allocated as such and written by the dispatch that makes it, so nothing is copied at the
+    end; only an argument or parameter that is returned unchanged needs a copy.
+
+        %1 = call @relu(%0) {flow.dispatch} : (tensor<4xf32>) -> tensor<4xf32>
+      becomes
+        %1 = stream.alloc %c16 {kind = "transient"}
+        stream.dispatch (%0, %1) {callee = @relu, access = [1, 2]}
+    """
+
+    name: ClassVar[str] = "convert-flow-to-stream"
+
+    def run(self, module: mlir.Module) -> None:
+        for function in functions(module):
+            if not flow.is_executable(function):
+                _FunctionConversion(function).run()
+
+
+class _FunctionConversion:
+    def __init__(self, function: mlir.OpView):
+        self.function, self.block = function, entry_block(function)
+        self.resources: dict[mlir.Value, mlir.Value] = {}
+        self.type = stream.ResourceType.get()
+
+    def run(self) -> None:
+        ops = list(self.block.operations)
+        returned = list(ops[-1].operands)
+        for op in ops:
+            with mlir.InsertionPoint(op), op.operation.location:
+                self._convert(op, returned)
+        self._finish(ops)
+
+    def _convert(self, op: mlir.OpView, returned: list[mlir.Value]) -> None:
+        name = op.operation.name
+        if flow.is_dispatch(op):
+            self._convert_dispatch(op, returned)
+        elif name == "flow.parameter":
+            self.resources[op.value] = stream.ParameterOp(op.key, self.type).result
+        elif name == "flow.reshape":
+            self.resources[op.result] = self._resource(op.source)
+        elif name == "flow.slice":
+            self._convert_slice(op)
+        elif name == "tensor.dim":
+            self._convert_dim(op)
+        elif name == "func.return":
+            for position, value in enumerate(returned):
+                self._return(position, value)
+        elif name == "flow.load":
+            self._convert_load(op)
+        elif name != "flow.tie_shape" and role_of(op.operation) not in (Role.CLONED, Role.HOST):
+            raise CompileError(f"{name} at {describe_location(op.operation.location)} is in no dispatch")
+
+    def _resource(self, value: mlir.Value) -> mlir.Value:
+        if value not in self.resources:
+            if not isinstance(value.owner, mlir.Block):
+                where = describe_location(value.owner.location)
+                raise CompileError(f"a tensor made by {value.owner.name} at {where} has no buffer")
+            with mlir.InsertionPoint.at_block_begin(self.block), mlir.Location.unknown():
+                index = mlir.BlockArgument(value).arg_number
+                self.resources[value] = stream.ArgumentOp(_integer(index), self.type).result
+        return self.resources[value]
+
+    def _convert_dispatch(self, op: mlir.OpView, returned: list[mlir.Value]) -> None:
+        tensors = [value for value in op.operands if is_tensor(value)]
+        constants = [value for value in op.operands if not is_tensor(value)]
+        resources = [self._resource(value) for value in tensors]
+        for result in op.results:
+            kind = "result" if self._is_returned(result, returned) else "transient"
+            size = _bytes_of(result)
+            self.resources[result] = stream.AllocOp(size, mlir.StringAttr.get(kind), self.type).result
+            resources.append(self.resources[result])
+        access = [stream.READ] * len(tensors) + [stream.WRITE] * len(op.results)
+        symbol = mlir.FlatSymbolRefAttr.get(op.attributes["callee"].value)
+        stream.DispatchOp(constants, resources, symbol, mlir.DenseI64ArrayAttr.get(access))
+
+    def _is_returned(self, value: mlir.Value, returned: list[mlir.Value]) -> bool:
+        """Whether this buffer leaves the program, as itself or reshaped, exactly once."""
+        aliases = [value]
+        for alias in aliases:
+            for use in alias.uses:
+                user = use.owner.operation
+                if user.name == "flow.reshape":
+                    aliases.append(user.results[0])
+        return sum(returned.count(alias) for alias in aliases) == 1
+
+    def _convert_slice(self, op: flow.SliceOp) -> None:
+        element = element_bytes(mlir.RankedTensorType(op.source.type).element_type)
+        offset = _index(op.offset.value * element)
+        source = self._resource(op.source)
+        self.resources[op.result] = stream.ViewOp(source, offset, _bytes_of(op.result), self.type).result
+
+    def _convert_dim(self, op: mlir.OpView) -> None:
+        argument = op.operands[0]
+        index = op.operands[1].owner
+        if not isinstance(argument.owner, mlir.Block) or index.name != "arith.constant":
+            raise CompileError(f"the size of a tensor at {describe_location(op.operation.location)} depends on data")
+        number = mlir.BlockArgument(argument).arg_number
+        dim = stream.ArgumentDimOp(_integer(number), _integer(index.attributes["value"].value), mlir.IndexType.get())
+        op.results[0].replace_all_uses_with(dim.result)
+
+    def _convert_load(self, op: flow.LoadOp) -> None:
+        element = mlir.RankedTensorType(op.source.type).element_type
+        offset = op.index.value * element_bytes(element)
+        i64 = mlir.IntegerType.get_signless(64)
+        loaded = stream.LoadOp(self._resource(op.source), _integer(offset), mlir.StringAttr.get(str(element)), i64).result
+        value = loaded if op.value.type == i64 else arith.TruncIOp(op.value.type, loaded).result
+        op.value.replace_all_uses_with(value)
+
+    def _return(self, position: int, value: mlir.Value) -> None:
+        resource = self._resource(value)
+        dims = _all_dims(value)
+        owner = resource.owner
+        is_result = owner.name == "stream.alloc" and owner.attributes["kind"].value == "result"
+        if not is_result:
+            target = stream.AllocOp(_bytes_of(value), mlir.StringAttr.get("result"), self.type).result
+            stream.CopyOp(resource, target)
+            resource = target
+        stream.ResultOp(resource, dims, _integer(position))
+
+    def _finish(self, ops: list[mlir.OpView]) -> None:
+        """Removes the tensor program, last op first, and the function's tensor arguments."""
+        with mlir.InsertionPoint(ops[-1]), mlir.Location.unknown():
+            func.ReturnOp([])
+        for op in reversed(ops):
+            if any(is_tensor(v) for v in [*op.results, *op.operands]) or op.operation.name in ("func.return",):
+                op.operation.erase()
+            elif not any(list(result.uses) for result in op.results):
+                op.operation.erase()
+        while len(self.block.arguments):
+            self.block.erase_argument(0)
+        self.function.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get([], []))
+        for name in ("arg_attrs", "res_attrs"):
+            if name in self.function.attributes:
+                del self.function.attributes[name]
+
+
+def element_bytes(type_: mlir.Type) -> int:
+    """Bytes of one element in memory."""
+    if isinstance(type_, mlir.ComplexType):
+        return 2 * element_bytes(type_.element_type)
+    if isinstance(type_, mlir.IndexType):
+        return 8
+    return max(1, type_.width // 8)
+
+
+def _all_dims(value: mlir.Value) -> list[mlir.Value]:
+    """Every dimension of a tensor as an index value."""
+    type_ = mlir.RankedTensorType(value.type)
+    dynamic = iter(dims_of(value))
+    return [next(dynamic) if type_.is_dynamic_dim(i) else _index(type_.get_dim_size(i)) for i in range(type_.rank)]
+
+
+def _bytes_of(value: mlir.Value) -> mlir.Value:
+    """The size of a tensor's buffer as an index value, constant when the shape is."""
+    type_ = mlir.RankedTensorType(value.type)
+    static = [type_.get_dim_size(i) for i in range(type_.rank) if not type_.is_dynamic_dim(i)]
+    total = _index(math.prod(static) * element_bytes(type_.element_type))
+    for dim in dims_of(value):
+        total = arith.MulIOp(total, dim).result
+    return total
+
+
+def _index(value: int) -> mlir.Value:
+    return arith.ConstantOp(mlir.IndexType.get(), value).result
+
+
+def _integer(value: int) -> mlir.IntegerAttr:
+    return mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), value)

@@ -1,0 +1,136 @@
+"""`reuse-in-place`: a dispatch writes its result over an operand that nobody needs afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.analyze import analyze
+from eyas.codegen.common.kernel import Kernel, Storage, Unsupported
+from eyas.dialects import flow, stream
+from eyas.ir import Pass
+from eyas.ir.walk import find_ops
+
+
+@dataclass(frozen=True)
+class ReuseInPlace(Pass):
+    """Merges two buffers where the executable reads an element only before it writes the element at the same place.
+
+    Whether that holds is asked of the executable's loop nests; an executable that has none never works in place.
+
+        %b = stream.alloc ...
+        stream.dispatch(%a, %b) {access = [1, 2]}   =>   stream.dispatch(%a, %a) {access = [1, 2]}
+    """
+
+    name: ClassVar[str] = "reuse-in-place"
+
+    def run(self, module: mlir.Module) -> None:
+        pairs = {op.attributes["sym_name"].value: _pairs(op) for op in module.body.operations if flow.is_executable(op)}
+        for function in module.body.operations:
+            if flow.is_executable(function):
+                continue
+            for dispatch in find_ops(function, "stream.dispatch"):
+                _reuse(dispatch, pairs[dispatch.callee.value])
+
+
+def _reuse(dispatch: stream.DispatchOp, pairs: list[tuple[int, int]]) -> None:
+    resources = list(dispatch.resources)
+    taken: set[mlir.Value] = set()
+    for operand, result in pairs:
+        old, new = resources[operand], resources[result]
+        if old in taken or resources.count(old) != 1 or old == new:
+            continue
+        if not _is_transient(old) or not _is_transient(new) or not _same_size(old, new):
+            continue
+        if _is_used_after(old, dispatch.operation):
+            continue
+        taken.add(old)
+        alloc = new.owner
+        new.replace_all_uses_with(old)
+        alloc.erase()
+
+
+def _is_transient(value: mlir.Value) -> bool:
+    owner = value.owner
+    return owner.name == "stream.alloc" and owner.attributes["kind"].value == "transient"
+
+
+def _same_size(left: mlir.Value, right: mlir.Value) -> bool:
+    a, b = left.owner.operands[0], right.owner.operands[0]
+    if a == b:
+        return True
+    constants = [value.owner for value in (a, b)]
+    if all(not isinstance(op, mlir.Block) and op.name == "arith.constant" for op in constants):
+        return constants[0].attributes["value"] == constants[1].attributes["value"]
+    return False
+
+
+def _is_used_after(value: mlir.Value, op: mlir.Operation) -> bool:
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "stream.view" or (user != op and not user.is_before_in_block(op)):
+            return True
+    return False
+
+
+def _pairs(function: mlir.OpView) -> list[tuple[int, int]]:
+    """(operand, result) positions among the bindings that may share memory."""
+    try:
+        kernel = analyze(function)
+    except Unsupported:
+        return []
+    inputs = [storage for storage in kernel.storages if not storage.is_output]
+    outputs = [storage for storage in kernel.storages if storage.is_output]
+    return [
+        (source.binding, target.binding)
+        for target in outputs
+        for source in inputs
+        if source.shape == target.shape and source.element == target.element and _may_alias(kernel, source, target)
+    ]
+
+
+def _may_alias(kernel: Kernel, source: Storage, target: Storage) -> bool:
+    if any(storage is source for storage in kernel.tensors.values()):
+        return False
+    writes = [
+        (index, position, access)
+        for index, nest in enumerate(kernel.nests)
+        for position, statement in enumerate(nest.statements)
+        for access in statement.outputs
+        if access is not None and access.storage is target
+    ]
+    if len(writes) != 1:
+        return False
+    nest_index, position, written = writes[0]
+    for index, nest in enumerate(kernel.nests):
+        for at, statement in enumerate(nest.statements):
+            for access in [*statement.inputs, *statement.inits]:
+                storage = getattr(access, "storage", None)
+                if getattr(access, "guards", ()) and _reads_anywhere(access, source):
+                    return False
+                if storage is not source:
+                    continue
+                if index == nest_index:
+                    if at > position or access.strides != written.strides or access.offset != written.offset:
+                        return False
+                elif index > nest_index or not _same_rows(kernel, access, written):
+                    return False
+    return True
+
+
+def _reads_anywhere(access: object, source: Storage) -> bool:
+    while access is not None and hasattr(access, "storage"):
+        if access.storage is source:
+            return True
+        access = access.otherwise
+    return False
+
+
+def _same_rows(kernel: Kernel, read, written) -> bool:
+    """An earlier nest of the same row has finished reading the row when it is written."""
+    shared = kernel.shared
+    if shared == 0 or read.offset or written.offset:
+        return False
+    return read.strides[:shared] == written.strides[:shared] == read.storage.strides[:shared]

@@ -1,0 +1,251 @@
+"""`convert-hal-to-vm`: the host program as VM instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import cf, func
+
+from eyas.dialects import vm
+from eyas.errors import CompileError
+from eyas.ir import Pass, describe_location
+from eyas.ir.walk import entry_block, find_ops, functions
+from eyas.module.isa import Alloc, Element
+
+_ARITH = {
+    "arith.addi": "add",
+    "arith.subi": "sub",
+    "arith.muli": "mul",
+    "arith.divsi": "divs",
+    "arith.divui": "divu",
+    "arith.remsi": "rems",
+    "arith.remui": "remu",
+    "arith.ceildivsi": "ceildivs",
+    "arith.floordivsi": "floordivs",
+    "arith.minsi": "mins",
+    "arith.maxsi": "maxs",
+    "arith.minui": "minu",
+    "arith.maxui": "maxu",
+    "arith.andi": "and",
+    "arith.ori": "or",
+    "arith.xori": "xor",
+    "arith.shli": "shl",
+    "arith.shrsi": "shrs",
+    "arith.shrui": "shru",
+}
+# arith.cmpi predicates: instruction, and whether the operands change places.
+_COMPARE = [
+    ("eq", False),
+    ("ne", False),
+    ("lts", False),
+    ("les", False),
+    ("lts", True),
+    ("les", True),
+    ("ltu", False),
+    ("leu", False),
+    ("ltu", True),
+    ("leu", True),
+]
+_ELEMENTS = {"i1": Element.I1, "i8": Element.I8, "i16": Element.I16, "i32": Element.I32, "i64": Element.I64}
+
+
+@dataclass(frozen=True)
+class ConvertHalToVm(Pass):
+    """One instruction for each op; the workgroup counts follow from the exports' grids.
+
+    A recording with a memo is guarded: `global_load`, and only when that is null record and `global_store`.
+    """
+
+    name: ClassVar[str] = "convert-hal-to-vm"
+
+    def run(self, module: mlir.Module) -> None:
+        exports = {}
+        for executable_index, executable in enumerate(find_ops(module, "hal.executable")):
+            for export_index, attribute in enumerate(executable.exports):
+                exports[attribute["name"].value] = (executable_index, export_index, attribute["grid"])
+        for function in functions(module):
+            _Conversion(module, function, exports).run()
+
+
+class _Conversion:
+    def __init__(self, module: mlir.Module, function: mlir.OpView, exports: dict):
+        self.module, self.old, self.exports = module, function, exports
+        self.values: dict[mlir.Value, mlir.Value] = {}
+        self.i64, self.ref = mlir.IntegerType.get_signless(64), vm.RefType.get()
+        self.keys: dict[str, int] = {}
+        self.command: mlir.Value | None = None
+
+    def run(self) -> None:
+        name = self.old.attributes["sym_name"].value
+        attributes = {key: self.old.attributes[key] for key in self.old.attributes if "." in key}
+        with mlir.InsertionPoint(self.module.body), self.old.operation.location:
+            new = func.FuncOp(f"{name}.vm", ([], []))
+        for key, value in attributes.items():
+            new.attributes[key] = value
+        self.block = new.add_entry_block()
+        for op in list(entry_block(self.old).operations):
+            with mlir.InsertionPoint(self.block), op.operation.location:
+                self._convert(op)
+        self.old.operation.erase()
+        new.attributes["sym_name"] = mlir.StringAttr.get(name)
+
+    def _emit(self, name: str, *operands: object) -> mlir.Value:
+        """Emits an instruction; its results' types follow from the table."""
+        op = vm.OPS[name]
+        results = [self.i64 if "IntegerType" in str(f.constraint) else self.ref for f in op._fields if _is_result(f)]
+        made = op(*operands, *results)
+        return made.operation.results[0] if len(made.operation.results) else None
+
+    def _constant(self, value: int) -> mlir.Value:
+        return self._emit("const_i64", mlir.IntegerAttr.get(self.i64, value))
+
+    def _integer(self, value: int) -> mlir.IntegerAttr:
+        return mlir.IntegerAttr.get(self.i64, value)
+
+    def _map(self, values) -> list[mlir.Value]:
+        return [self.values[value] for value in values]
+
+    def _convert(self, op: mlir.OpView) -> None:
+        name = op.operation.name
+        handler = getattr(self, "_" + name.replace(".", "_"), None)
+        if handler is not None:
+            made = handler(op)
+        elif name in _ARITH:
+            made = self._emit(_ARITH[name], *self._map(op.operands))
+        else:
+            where = describe_location(op.operation.location)
+            raise CompileError(f"the host program cannot run {name} (at {where})")
+        if made is not None:
+            self.values[op.operation.results[0]] = made
+
+    def _arith_constant(self, op):
+        return self._constant(op.attributes["value"].value)
+
+    def _arith_index_cast(self, op):
+        return self._resize(op, "sext")
+
+    def _arith_index_castui(self, op):
+        return self._resize(op, "zext")
+
+    _arith_extsi = _arith_trunci = _arith_index_cast
+    _arith_extui = _arith_index_castui
+
+    def _resize(self, op, kind: str):
+        """Registers hold integers sign- or zero-extended from the narrower of both types."""
+        widths = [t.width if isinstance(t, mlir.IntegerType) else 64 for t in (op.operands[0].type, op.results[0].type)]
+        value = self.values[op.operands[0]]
+        if min(widths) >= 64:
+            return value
+        return self._emit(kind, value, self._integer(min(widths)))
+
+    def _arith_cmpi(self, op):
+        name, is_swapped = _COMPARE[op.attributes["predicate"].value]
+        left, right = self._map(op.operands)
+        return self._emit(name, right, left) if is_swapped else self._emit(name, left, right)
+
+    def _arith_select(self, op):
+        return self._emit("select", *self._map(op.operands))
+
+    def _hal_argument(self, op):
+        return self._emit("arg", op.attributes["index"])
+
+    def _hal_argument_dim(self, op):
+        return self._emit("arg_dim", op.attributes["index"], op.dim)
+
+    def _hal_parameter(self, op):
+        return self._emit("param", op.key)
+
+    def _hal_allocate(self, op):
+        kind = Alloc.RESULT if op.kind.value == "result" else Alloc.TRANSIENT
+        return self._emit("buffer_alloc", self.values[op.bytes], self._integer(kind))
+
+    def _hal_pack(self, op):
+        count = len(list(op.sizes))
+        made = vm.OPS["arena_pack"](self._map(op.sizes), op.lifetimes, self.i64, [self.i64] * count)
+        for old, new in zip(op.operation.results, made.operation.results, strict=True):
+            self.values[old] = new
+
+    def _hal_load(self, op):
+        element = self._integer(_ELEMENTS[op.element.value])
+        return self._emit("buffer_load", self.values[op.source], self.values[op.offset], element)
+
+    def _hal_result(self, op):
+        vm.OPS["set_result"](op.attributes["index"], self.values[op.source], self._map(op.dims))
+
+    def _hal_submit(self, op):
+        vm.OPS["submit"](self.values[op.command_buffer], self._map(op.table))
+
+    def _func_return(self, op):
+        vm.OPS["return"]()
+        func.ReturnOp([])
+
+    def _hal_record(self, op):
+        memo = op.memo.value
+        if memo < 0:
+            return self._record(op)
+        loaded = self._emit("global_load", self._integer(memo))
+        recording = mlir.Block.create_after(self.block)
+        done = mlir.Block.create_after(recording)
+        is_null = vm.IsNullOp(loaded, mlir.IntegerType.get_signless(1)).result
+        cf.CondBranchOp(is_null, [], [], recording, done)
+        with mlir.InsertionPoint(recording):
+            vm.OPS["global_store"](self._integer(memo), self._record(op))
+            cf.BranchOp([], done)
+        self.block = done
+        with mlir.InsertionPoint(done):
+            self.values[op.result] = self._emit("global_load", self._integer(memo))
+        return None
+
+    def _record(self, op) -> mlir.Value:
+        self.command = self._emit("cmd_create", op.slots)
+        for inner in op.body.blocks[0].operations:
+            with inner.operation.location:
+                self._convert_command(inner)
+        vm.OPS["cmd_end"](self.command)
+        return self.command
+
+    def _convert_command(self, op: mlir.OpView) -> None:
+        name = op.operation.name
+        if name == "hal.barrier":
+            vm.OPS["cmd_barrier"](self.command)
+        elif name == "hal.dispatch":
+            executable, export, grid = self.exports[op.callee.value]
+            constants = self._map(op.constants)
+            counts = [self._workgroups(axis, constants) for axis in grid]
+            counts += [self._constant(1)] * (3 - len(counts))
+            refs, ranges = self._binding_operands(op)
+            vm.OPS["cmd_dispatch"](
+                self.command, self._integer(executable), self._integer(export), *counts, constants, refs, ranges,
+                op.slots, op.access,
+            )  # fmt: skip
+        elif name == "hal.copy":
+            refs, ranges = self._binding_operands(op)
+            slots = list(op.slots)
+            directs = slots[0] == -1
+            read, write = mlir.DenseI64ArrayAttr.get([1]), mlir.DenseI64ArrayAttr.get([2])
+            vm.OPS["cmd_copy"](
+                self.command, refs[: int(directs)], ranges[:2], mlir.DenseI64ArrayAttr.get(slots[:1]), read,
+                refs[int(directs) :], ranges[2:], mlir.DenseI64ArrayAttr.get(slots[1:]), write,
+            )  # fmt: skip
+
+    def _binding_operands(self, op: mlir.OpView) -> tuple[list[mlir.Value], list[mlir.Value]]:
+        ranges = []
+        for offset, length in zip(op.offsets, op.lengths, strict=True):
+            ranges += [self.values[offset], self.values[length]]
+        return self._map(op.buffers), ranges
+
+    def _workgroups(self, axis: mlir.Attribute, constants: list[mlir.Value]) -> mlir.Value:
+        """ceil(extent / piece), the extent being a product of push constants."""
+        piece, factor, *symbols = list(axis)
+        if not symbols:
+            return self._constant(-(-factor // piece))
+        extent = self._constant(factor)
+        for symbol in symbols:
+            extent = self._emit("mul", extent, constants[symbol])
+        return self._emit("ceildivs", extent, self._constant(piece))
+
+
+def _is_result(field: object) -> bool:
+    return type(field).__name__ == "ResultDef"

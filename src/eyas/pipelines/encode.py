@@ -1,0 +1,128 @@
+"""From the `vm` dialect to a Program: one instruction for each op, one register for each value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch_mlir import ir as mlir
+
+from eyas.dialects import vm
+from eyas.ir.walk import find_ops, functions
+from eyas.module import isa
+from eyas.module.assembler import Assembler, Direct, Label, ProgramBuilder, Slot
+from eyas.module.isa import Access, Alloc, Element, Kind
+from eyas.module.program import ExecutableRef, Export, Parameter, Program, Signature
+
+
+def encode_program(
+    module: mlir.Module, signatures: Mapping[str, Signature], parameters: Mapping[str, Parameter]
+) -> tuple[Program, dict[str, bytes]]:
+    """The program, and the images of its executables by name."""
+    builder = ProgramBuilder()
+    images: dict[str, bytes] = {}
+    for executable in find_ops(module, "hal.executable"):
+        exports = tuple(
+            Export(one["name"].value, one["bindings"].value, one["constants"].value) for one in executable.exports
+        )
+        features = tuple(mlir.StringAttr(feature).value for feature in executable.features)
+        name = executable.sym_name.value
+        builder.executable(ExecutableRef(name, executable.format.value, exports, features))
+        images[name] = bytes.fromhex(executable.image.value)
+    ordinals = {key: builder.parameter(parameter) for key, parameter in parameters.items()}
+    for function in functions(module):
+        name = function.attributes["sym_name"].value
+        _FunctionEncoder(builder.function(name, signatures[name]), ordinals).run(function)
+    return builder.finish(), images
+
+
+class _FunctionEncoder:
+    def __init__(self, assembler: Assembler, parameters: Mapping[str, int]):
+        self.asm, self.parameters = assembler, parameters
+        self.registers: dict[mlir.Value, Any] = {}
+        self.labels: dict[mlir.Block, Label] = {}
+
+    def run(self, function: mlir.OpView) -> None:
+        blocks = list(function.regions[0].blocks)
+        self.labels = {block: self.asm.label() for block in blocks}
+        for position, block in enumerate(blocks):
+            self.asm.bind(self.labels[block])
+            following = blocks[position + 1] if position + 1 < len(blocks) else None
+            for op in block.operations:
+                self._encode(op, following)
+
+    def _encode(self, op: mlir.OpView, following: mlir.Block | None) -> None:
+        name = op.operation.name
+        if name == "func.return" or isinstance(op, vm.IsNullOp):
+            return
+        if name == "cf.br":
+            self._jump(op.operation.successors[0], following)
+        elif name == "cf.cond_br":
+            condition = op.operands[0].owner.opview
+            assert isinstance(condition, vm.IsNullOp), "the host program branches on null references only"
+            self.asm.br_null(self.registers[condition.ref], self.labels[op.operation.successors[0]])
+            self._jump(op.operation.successors[1], following)
+        elif name == "vm.const_i64":
+            # Constants live in registers of their own that are set at the entry, so any block may read them.
+            self.registers[op.operation.results[0]] = self.asm.const(op.attributes["value"].value)
+        else:
+            self._encode_instruction(op, isa.BY_NAME[name.removeprefix("vm.")])
+
+    def _jump(self, target: mlir.Block, following: mlir.Block | None) -> None:
+        if target != following:
+            self.asm.br(self.labels[target])
+
+    def _encode_instruction(self, op: mlir.OpView, row: isa.Op) -> None:
+        operands = [self._operand(op, operand) for operand in row.operands]
+        made = self.asm.emit(row, operands)
+        written = [] if made is None else list(made) if isinstance(made, tuple) else [made]
+        flat = [register for one in written for register in (one if isinstance(one, tuple) else (one,))]
+        self.registers.update(zip(op.operation.results, flat, strict=True))
+
+    def _operand(self, op: mlir.OpView, operand: isa.Operand) -> Any:
+        if operand.is_dst:
+            if not operand.is_list:
+                return None
+            singles = sum(1 for o in isa.BY_NAME[op.operation.name[3:]].operands if o.is_dst and not o.is_list)
+            return len(op.operation.results) - singles
+        if operand.kind is Kind.BINDING:
+            bindings = self._bindings(op, operand)
+            return bindings if operand.is_list else bindings[0]
+        if operand.kind in (Kind.I64, Kind.REF, Kind.I64_OPTIONAL):
+            values = getattr(op, operand.name)
+            if operand.is_list:
+                return [self.registers[value] for value in values]
+            return self.registers[values]
+        value = op.operation.attributes[operand.name]
+        if operand.kind is Kind.PARAMETER:
+            return self.parameters[value.value]
+        if operand.kind is Kind.TABLE:
+            return list(value)
+        if operand.kind is Kind.ALLOC:
+            return Alloc(value.value)
+        if operand.kind is Kind.ELEMENT:
+            return Element(value.value)
+        return value.value
+
+    def _bindings(self, op: mlir.OpView, operand: isa.Operand) -> list[Direct | Slot]:
+        refs = iter(getattr(op, f"{operand.name}_refs"))
+        ranges = list(getattr(op, f"{operand.name}_ranges"))
+        slots = list(op.operation.attributes[f"{operand.name}_slots"])
+        access = list(op.operation.attributes[f"{operand.name}_access"])
+        made: list[Direct | Slot] = []
+        for position, slot in enumerate(slots):
+            offset = self.registers[ranges[2 * position]]
+            length = self._length(ranges[2 * position + 1])
+            mode = Access(access[position])
+            if slot < 0:
+                made.append(Direct(self.registers[next(refs)], offset, length, mode))
+            else:
+                made.append(Slot(slot, offset, length, mode))
+        return made
+
+    def _length(self, value: mlir.Value) -> Any:
+        """A constant of -1 means up to the end of the buffer."""
+        owner = value.owner
+        if owner.name == "vm.const_i64" and owner.attributes["value"].value == -1:
+            return None
+        return self.registers[value]

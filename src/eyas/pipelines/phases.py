@@ -1,0 +1,131 @@
+"""The seven phases. Each takes and gives valid MLIR text, so any of them can be dumped, edited and resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from eyas.ir import Pass, PassPipeline, Upstream
+from eyas.passes import lookup
+
+
+class Phase(Enum):
+    """A phase, named after the IR that it leaves behind."""
+
+    INPUT = "input"
+    OPTIMIZE = "optimize"
+    DISPATCH = "dispatch"
+    SCHEDULE = "schedule"
+    HAL = "hal"
+    CODEGEN = "codegen"
+    VM = "vm"
+
+    @property
+    def description(self) -> str:
+        return _DESCRIPTIONS[self]
+
+    @property
+    def ordinal(self) -> int:
+        return list(Phase).index(self)
+
+
+_DESCRIPTIONS = {
+    Phase.INPUT: "linalg, tensor and arith on tensors, as the frontends leave it",
+    Phase.OPTIMIZE: "the same, fused and simplified, constants evaluated",
+    Phase.DISPATCH: "flow: executables and dispatches",
+    Phase.SCHEDULE: "stream: buffers, one arena, barriers",
+    Phase.HAL: "hal: command buffers and bindings",
+    Phase.CODEGEN: "hal with machine code",
+    Phase.VM: "vm instructions",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What changes the compiled code. `disable` names passes and strategies to leave out, for bisecting."""
+
+    target: str = "llvm-cpu"
+    disable: tuple[str, ...] = ()
+    max_arena_bytes: int = 0
+    workers: int = 0
+    on_kernel: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+
+
+def pipeline(phase: Phase, options: Options) -> PassPipeline:
+    """The passes that lead into a phase."""
+    steps = [step for step in _STEPS[phase](options) if getattr(step, "name", "") not in options.disable]
+    return PassPipeline(tuple(steps))
+
+
+def _make(name: str, **options: object) -> Pass:
+    found = lookup(name)
+    assert found is not None, name
+    return found(**options)
+
+
+def _input(options: Options) -> list[Pass | Upstream]:
+    return [_make("verify-input-contract")]
+
+
+def _optimize(options: Options) -> list[Pass | Upstream]:
+    return [
+        Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
+    ]
+
+
+def _dispatch(options: Options) -> list[Pass | Upstream]:
+    return [
+        # Sizes first: once ops are in executables, nobody can ask them for their shapes.
+        _make("tie-shapes"),
+        Upstream("lower-affine,canonicalize,cse"),
+        _make("convert-reshapes-to-flow"),
+        _make("form-dispatches"),
+        _make("outline-dispatches"),
+        Upstream("cse"),
+        _make("deduplicate-executables"),
+    ]
+
+
+def _schedule(options: Options) -> list[Pass | Upstream]:
+    strategies_off = {"rows", "contraction"} & set(options.disable)
+    return [
+        _make("convert-flow-to-stream"),
+        Upstream("cse"),
+        # Only loop nests know where they read and write; plain loops assume that buffers do not overlap.
+        *([] if strategies_off else [_make("reuse-in-place")]),
+        _make("plan-memory", max_arena_bytes=options.max_arena_bytes),
+        Upstream("cse"),
+        _make("insert-barriers"),
+    ]
+
+
+def _hal(options: Options) -> list[Pass | Upstream]:
+    return [_make("convert-stream-to-hal"), Upstream("cse")]
+
+
+def _codegen(options: Options) -> list[Pass | Upstream]:
+    return [
+        _make(
+            "compile-executables",
+            target=options.target,
+            disable=options.disable,
+            workers=options.workers,
+            on_done=options.on_kernel,
+        )
+    ]
+
+
+def _vm(options: Options) -> list[Pass | Upstream]:
+    return [_make("convert-hal-to-vm"), Upstream("cse")]
+
+
+_STEPS = {
+    Phase.INPUT: _input,
+    Phase.OPTIMIZE: _optimize,
+    Phase.DISPATCH: _dispatch,
+    Phase.SCHEDULE: _schedule,
+    Phase.HAL: _hal,
+    Phase.CODEGEN: _codegen,
+    Phase.VM: _vm,
+}
