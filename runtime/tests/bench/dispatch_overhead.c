@@ -1,8 +1,10 @@
 // What the runtime itself costs: empty kernels, so that all time is overhead.
 //
 //   dispatch_overhead [threads]     0: all CPUs
+#define _GNU_SOURCE 1
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "eyas/hal.h"
@@ -39,6 +41,7 @@ typedef struct bench_t {
   uint32_t commands;    // a wave
   uint32_t workgroups;  // a command
   int64_t spin_ns;
+  uint32_t idle_us;  // before each submission, so that workers sleep
 } bench_t;
 
 static void measure(eyas_hal_device_t* device, eyas_hal_executable_t* executable, uint32_t threads,
@@ -70,6 +73,7 @@ static void measure(eyas_hal_device_t* device, eyas_hal_executable_t* executable
   enum { SAMPLES = 301 };
   double samples[SAMPLES];
   for (int i = -20; i < SAMPLES; ++i) {
+    if (bench->idle_us) usleep(bench->idle_us);
     uint64_t start = eyas_clock_now_ns();
     must(eyas_hal_device_submit(device, &submission));
     if (i >= 0) samples[i] = (double)(eyas_clock_now_ns() - start) / bench->waves;
@@ -84,13 +88,14 @@ static void measure(eyas_hal_device_t* device, eyas_hal_executable_t* executable
 
 int main(int argument_count, char** arguments) {
   static const bench_t benches[] = {
-      {"submit of 1 dispatch, 1 workgroup", 0, 1, 1, 1, 0},
-      {"wave of 1 dispatch, 1 workgroup (inline)", 0, 1000, 1, 1, 0},
-      {"wave of 1 dispatch, 1000 empty workgroups", 0, 1000, 1, 1000, 0},
-      {"wave of 1 dispatch, one empty workgroup a worker", 0, 1000, 1, UINT32_MAX, 0},
-      {"wave of 10 dispatches, 1 workgroup", 0, 1000, 10, 1, 0},
-      {"wave of one 5 us workgroup a worker", 1, 200, 1, UINT32_MAX, 5000},
-      {"wave of 64 workgroups of 2 us", 1, 100, 1, 64, 2000},
+      {"submit of 1 dispatch, 1 workgroup", 0, 1, 1, 1, 0, 0},
+      {"wave of 1 dispatch, 1 workgroup (inline)", 0, 1000, 1, 1, 0, 0},
+      {"wave of 1 dispatch, 1000 empty workgroups", 0, 1000, 1, 1000, 0, 0},
+      {"wave of 1 dispatch, one empty workgroup a worker", 0, 1000, 1, UINT32_MAX, 0, 0},
+      {"wave of 10 dispatches, 1 workgroup", 0, 1000, 10, 1, 0, 0},
+      {"wave of one 5 us workgroup a worker", 1, 200, 1, UINT32_MAX, 5000, 0},
+      {"wave of 64 workgroups of 2 us", 1, 100, 1, 64, 2000, 0},
+      {"the same after 1 ms without work", 1, 1, 1, 64, 2000, 1000},
   };
   static const char* const names[] = {"nothing", "spin"};
   static const eyas_dispatch_fn_t functions[] = {nothing, spin};

@@ -44,9 +44,10 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
 
     expanded: set[str] = set()
     first_error: FrontendError | None = None
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         try:
-            module, weights, early_text = _lower(source)
+            # A rewritten graph may hold forms that no exporter writes; they are tried out of the process first.
+            module, weights, early_text = _lower(source, carefully=attempt > 0)
             parameters = finish(module, weights)
         except FrontendError as error:
             first_error = first_error or error
@@ -65,7 +66,7 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
     raise first_error
 
 
-def _lower(source: OnnxModel) -> tuple[mlir.Module, Mapping[str, Parameter], Any]:
+def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str, Parameter], Any]:
     prepare.infer_shapes(source)
     prepare.check_types(source)
     proto = source.proto
@@ -86,7 +87,7 @@ def _lower(source: OnnxModel) -> tuple[mlir.Module, Mapping[str, Parameter], Any
         raise FrontendError(f"{source.description} cannot be imported: the graph's types contradict each other")
     early_text = keep_early_text(module)
     try:
-        if prepare.risky_types(source):
+        if carefully or prepare.is_risky(source):
             try_in_child(module, (TO_TORCH_BACKEND, TO_LINALG))
         lower(module, TO_TORCH_BACKEND)
         lower(module, TO_LINALG)

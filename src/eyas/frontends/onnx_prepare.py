@@ -17,6 +17,8 @@ from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
 
+_RISKY_OPS = frozenset({"Einsum", "Unique"})
+
 
 def normalize(model: OnnxModel) -> None:
     """Names every node, and turns constants into initializers, so that all weights are found in one place."""
@@ -115,13 +117,18 @@ def check_types(model: OnnxModel) -> None:
                 raise UnsupportedOpError(f"{describe_node(node, model)} is not supported: its result {problem}")
 
 
-def risky_types(model: OnnxModel) -> bool:
-    """Whether the program holds types on which some of the importer's lowerings abort the process."""
+def is_risky(model: OnnxModel) -> bool:
+    """Whether the importer may abort the process: found by running it on the standard's own operator tests."""
     graph = model.proto.graph
-    types = [value.type.tensor_type.elem_type for value in [*graph.value_info, *graph.input, *graph.output]]
-    types += [tensor.data_type for tensor in graph.initializer]
-    return any(dtype_of(one) in ("u16", "u32", "u64", "c64", "c128") for one in types) or any(
-        attribute.HasField("g") for node in graph.node for attribute in node.attribute
+    values = [*graph.value_info, *graph.input, *graph.output]
+    types = {value.type.tensor_type.elem_type for value in values} | {tensor.data_type for tensor in graph.initializer}
+    if any(dtype_of(one) in ("u16", "u32", "u64", "c64", "c128") for one in types):
+        return True
+    if any(dim.HasField("dim_value") and not dim.dim_value for v in values for dim in v.type.tensor_type.shape.dim):
+        return True
+    return any(
+        node.op_type in _RISKY_OPS or any(attribute.HasField("g") for attribute in node.attribute)
+        for node in graph.node
     )
 
 
@@ -137,7 +144,13 @@ def expand_functions(model: OnnxModel, op_types: set[str]) -> bool:
     if not chosen:
         return False
     before = len(model.proto.graph.node)
-    _update(model, lambda proto: onnx.inliner.inline_selected_functions(proto, chosen, inline_schema_functions=True))
+    try:
+        _update(
+            model, lambda proto: onnx.inliner.inline_selected_functions(proto, chosen, inline_schema_functions=True)
+        )
+    except RuntimeError:
+        # Some bodies ask for the types of inputs that this node leaves out.
+        return False
     return len(model.proto.graph.node) != before
 
 

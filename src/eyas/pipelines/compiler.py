@@ -77,7 +77,7 @@ class Compilation:
 
     def finish(self) -> CompiledProgram:
         """Encodes the program after the last phase."""
-        used = {op.attributes["key"].value for op in find_ops(self.module, "vm.param")}
+        used = {op.attributes["index"].value for op in find_ops(self.module, "vm.param")}
         missing = used - set(self.parameters)
         if missing:
             raise CompileError(

@@ -186,11 +186,8 @@ _RISCV_FEATURES = _known(
     v="d",
     zfhmin="f",
     zfh="zfhmin",
-    zfbfmin="f",
     zvfhmin="v",
     zvfh="zvfhmin zfhmin",
-    zvfbfmin="v",
-    zvfbfwma="zvfbfmin zfbfmin",
 )
 _RV64GC = _set("m a c f d")
 _RVA22 = _set(_RV64GC, "zba zbb zbs zfhmin")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -135,6 +136,12 @@ def test_required_features_are_what_goes_beyond_the_baseline() -> None:
     assert {"avx2", "fma", "avx512f", "avx512vl"} <= set(required)
     assert list(required) == sorted(required)
     assert Target.parse("llvm-cpu:riscv64:+v,vlen=256").required_features == ("v", "zvl256b")
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+def test_the_runtime_can_check_every_feature(arch: str) -> None:
+    source = (Path(__file__).parents[3] / "runtime/src/base/cpu_features.c").read_text()
+    assert [name for name in facts.ARCHES[arch].implies if f'"{name}"' not in source] == []
 
 
 def test_caches_come_from_the_table_or_the_text() -> None:

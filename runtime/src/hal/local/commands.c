@@ -7,10 +7,6 @@
 // Waves of transfers alone below this are done sooner than a second worker would start.
 #define INLINE_TRANSFER_BYTES (128u * 1024)
 
-// Chunks per worker that a wave is cut into: enough to even out unequal workgroups, few enough that
-// claiming costs nothing.
-#define CHUNKS_PER_WORKER 16
-
 static uint64_t count_items(const eyas_hal_command_t* command, const eyas_hal_binding_t* bindings) {
   if (command->kind == EYAS_HAL_COMMAND_DISPATCH) {
     const uint32_t* count = command->workgroup_count;
@@ -75,11 +71,29 @@ static void finish_wave(const eyas_hal_local_commands_t* prepared, uint32_t work
     transfer_bytes += dispatch ? INLINE_TRANSFER_BYTES + 1 : command->length;
     if (transfer_bytes > INLINE_TRANSFER_BYTES) break;
   }
-  bool run_inline = worker_count == 1 || transfer_bytes <= INLINE_TRANSFER_BYTES;
-  uint64_t chunk = wave->item_count / ((uint64_t)worker_count * CHUNKS_PER_WORKER);
-  wave->chunk_items = run_inline ? wave->item_count : chunk > 0 ? chunk : 1;
-  wave->chunk_count = (uint32_t)(wave->item_count / wave->chunk_items +
-                                 (wave->item_count % wave->chunk_items != 0));
+  if (worker_count == 1 || transfer_bytes <= INLINE_TRANSFER_BYTES) {
+    wave->chunk_count = 1;
+    for (int i = 0; i < EYAS_HAL_LOCAL_ROUNDS; ++i) {
+      wave->rounds[i] = (eyas_hal_local_round_t){.chunk_begin = i > 0, .chunk_items = UINT64_MAX};
+    }
+    return;
+  }
+  // Each worker takes a half of its share, a quarter, an eighth, and then sixteenths.
+  uint64_t item = 0;
+  for (int i = 0; i < EYAS_HAL_LOCAL_ROUNDS; ++i) {
+    uint64_t size = wave->item_count / ((uint64_t)worker_count << (i + 1));
+    if (size == 0) size = 1;
+    uint64_t left = wave->item_count - item;
+    uint64_t count = left / size;
+    if (i + 1 == EYAS_HAL_LOCAL_ROUNDS) {
+      count += left % size != 0;
+    } else if (count > worker_count) {
+      count = worker_count;
+    }
+    wave->rounds[i] = (eyas_hal_local_round_t){wave->chunk_count, item, size};
+    wave->chunk_count += (uint32_t)count;
+    item += count * size;
+  }
 }
 
 static void prepare_waves(const eyas_hal_command_buffer_t* recording, uint32_t worker_count,

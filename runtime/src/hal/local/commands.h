@@ -30,12 +30,23 @@ typedef struct eyas_hal_local_command_t {
   const uint8_t* data;          // fill: 8 bytes of pattern; update: the bytes
 } eyas_hal_local_command_t;
 
+// Chunks of one size, one after the other.
+typedef struct eyas_hal_local_round_t {
+  uint32_t chunk_begin;
+  uint64_t item_begin;
+  uint64_t chunk_items;  // items that are claimed together
+} eyas_hal_local_round_t;
+
+#define EYAS_HAL_LOCAL_ROUNDS 4
+
+// The first rounds have large chunks, so that claims are few; the last has small ones, so that
+// workers finish together (guided self-scheduling, Polychronopoulos and Kuck 1987).
 typedef struct eyas_hal_local_wave_t {
   size_t command_begin;
   size_t command_end;
   uint64_t item_count;
-  uint64_t chunk_items;  // items that are claimed together
   uint32_t chunk_count;  // 1: the wave runs on the caller
+  eyas_hal_local_round_t rounds[EYAS_HAL_LOCAL_ROUNDS];
 } eyas_hal_local_wave_t;
 
 // A binding whose pointer comes from the table of each submission.

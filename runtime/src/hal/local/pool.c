@@ -17,30 +17,39 @@
 #define CACHE_LINE 128
 #define STACK_BYTES (8u << 20)
 
+// The first sleepers that run() wakes. Each of them wakes as many again: to wake a hundred threads
+// takes longer than many a batch.
+#define WAKE_FAN 4
+
 typedef struct worker_t {
+  alignas(CACHE_LINE) _Atomic uint64_t done;  // chunks it has run since the pool began
   eyas_hal_pool_t* pool;
   pthread_t thread;
   uint32_t index;
 } worker_t;
 
-// How a batch runs, and why a late worker does no harm. run() writes the batch and then stores the
-// number of chunks in `remaining`. A worker that takes 1 from it and finds it was positive owns a
-// chunk, and as run() waits for every chunk, the batch cannot change while it is owned. A worker
-// that finds nothing left touches nothing of the batch.
+// How a batch runs, and why a late worker does no harm. run() writes the batch, stores the number
+// of chunks in `remaining` and moves `epoch` on. A worker that takes 1 from `remaining` and finds
+// it was positive owns a chunk, and as run() waits for every chunk, the batch cannot change while
+// one is owned. A worker that finds nothing left touches nothing of the batch.
+//
+// What is written by different threads lies in different cache lines: workers poll `epoch` without
+// disturbing the claims, and report in lines of their own, which run() adds up.
 struct eyas_hal_pool_t {
-  alignas(CACHE_LINE) _Atomic int64_t remaining;    // chunks not yet claimed; below 0 is none
-  alignas(CACHE_LINE) _Atomic uint32_t unfinished;  // chunks not yet done; run() waits for 0
-  _Atomic uint32_t caller_sleeps;                   // run() wants to be woken at 0
-  alignas(CACHE_LINE) _Atomic uint32_t wake_count;  // what sleeping workers wait on
-  _Atomic uint32_t sleepers;                        // workers asleep, or about to be
-  _Atomic bool stopping;
-  alignas(CACHE_LINE) eyas_hal_pool_fn_t function;  // the batch
+  alignas(CACHE_LINE) _Atomic uint32_t epoch;  // batches so far; idle workers wait for it to move
+  uint32_t chunk_count;                        // the batch
+  eyas_hal_pool_fn_t function;
   void* context;
-  uint32_t chunk_count;
+  alignas(CACHE_LINE) _Atomic int64_t remaining;  // chunks not yet claimed; below 0 is none
+  alignas(CACHE_LINE) _Atomic uint32_t sleepers;  // workers asleep, or about to be
+  _Atomic uint32_t caller_sleeps;                 // run() wants to be woken
+  _Atomic uint32_t caller_word;                   // what it sleeps on
+  _Atomic bool stopping;
+  alignas(CACHE_LINE) uint64_t issued;  // chunks of all batches
   uint32_t worker_count;
   uint64_t spin_ns;
   uint32_t fork_generation;  // of the process that owns the threads
-  worker_t* workers;         // worker_count - 1
+  worker_t* workers;         // worker_count; the first is the caller
 };
 
 // A forked child has none of its parent's threads. It must neither wait for them nor join them.
@@ -55,21 +64,29 @@ static void watch_forks(void) {
   pthread_atfork(NULL, NULL, on_fork);
 }
 
-// Claims and runs chunks until none are left.
-static void work(eyas_hal_pool_t* pool, uint32_t worker) {
-  uint32_t done = 0;
-  while (atomic_load_explicit(&pool->remaining, memory_order_relaxed) > 0) {
+// Claims and runs chunks until none are left, then reports them together: while they are not
+// reported run() does not start another batch, so they all belong to one.
+static void work(eyas_hal_pool_t* pool, worker_t* worker) {
+  uint64_t done = 0;
+  for (;; ++done) {
     int64_t before = atomic_fetch_sub_explicit(&pool->remaining, 1, memory_order_acquire);
     if (before <= 0) break;
-    pool->function(pool->context, worker, pool->chunk_count - (uint32_t)before);
-    // Chunks that are done are reported together. They may belong to one batch only: while they are
-    // not reported run() does not start another.
-    ++done;
+    pool->function(pool->context, worker->index, pool->chunk_count - (uint32_t)before);
   }
   if (done == 0) return;
-  if (atomic_fetch_sub(&pool->unfinished, done) == done && atomic_load(&pool->caller_sleeps)) {
-    eyas_futex_wake(&pool->unfinished, 1);
+  uint64_t total = atomic_load_explicit(&worker->done, memory_order_relaxed) + done;
+  atomic_store(&worker->done, total);
+  // run() sets `caller_sleeps` and then reads `done`; we do the reverse, so one sees the other.
+  if (worker->index != 0 && atomic_load(&pool->caller_sleeps)) {
+    atomic_fetch_add(&pool->caller_word, 1);
+    eyas_futex_wake(&pool->caller_word, 1);
   }
+}
+
+static bool finished(const eyas_hal_pool_t* pool) {
+  uint64_t done = 0;
+  for (uint32_t i = 0; i < pool->worker_count; ++i) done += atomic_load(&pool->workers[i].done);
+  return done == pool->issued;
 }
 
 // Spins until `ready` holds or the time is over; looks at the clock only now and then.
@@ -85,26 +102,30 @@ static void work(eyas_hal_pool_t* pool, uint32_t worker) {
     }                                                              \
   } while (0)
 
-static bool has_work(eyas_hal_pool_t* pool) {
-  return atomic_load_explicit(&pool->remaining, memory_order_relaxed) > 0 ||
-         atomic_load_explicit(&pool->stopping, memory_order_relaxed);
+static void sleep_until_moved(eyas_hal_pool_t* pool, uint32_t seen) {
+  // Announce the sleep, then look again: run() moves `epoch` and then reads `sleepers`, so one of
+  // the two sides sees the other (all four are sequentially consistent).
+  atomic_fetch_add(&pool->sleepers, 1);
+  if (atomic_load(&pool->epoch) == seen) eyas_futex_wait(&pool->epoch, seen);
+  uint32_t others = atomic_fetch_sub(&pool->sleepers, 1) - 1;
+  if (others > 0 && atomic_load_explicit(&pool->remaining, memory_order_relaxed) > 0) {
+    eyas_futex_wake(&pool->epoch, WAKE_FAN);
+  }
 }
 
 static void* worker_main(void* argument) {
   worker_t* worker = argument;
   eyas_hal_pool_t* pool = worker->pool;
+  uint32_t seen = 0;
   while (!atomic_load(&pool->stopping)) {
-    work(pool, worker->index);
-    SPIN_UNTIL(has_work(pool), pool->spin_ns);
-    if (has_work(pool)) continue;
-    // Announce the sleep, then look again: run() stores `remaining` and then reads `sleepers`, so
-    // one of the two sides sees the other (all four are sequentially consistent).
-    uint32_t seen = atomic_load(&pool->wake_count);
-    atomic_fetch_add(&pool->sleepers, 1);
-    if (atomic_load(&pool->remaining) <= 0 && !atomic_load(&pool->stopping)) {
-      eyas_futex_wait(&pool->wake_count, seen);
+    SPIN_UNTIL(atomic_load_explicit(&pool->epoch, memory_order_relaxed) != seen, pool->spin_ns);
+    uint32_t epoch = atomic_load(&pool->epoch);
+    if (epoch == seen) {
+      sleep_until_moved(pool, seen);
+    } else {
+      seen = epoch;
+      work(pool, worker);
     }
-    atomic_fetch_sub(&pool->sleepers, 1);
   }
   return NULL;
 }
@@ -115,8 +136,8 @@ static void wake_helpers(eyas_hal_pool_t* pool, uint32_t wanted) {
   uint32_t threads = pool->worker_count - 1;
   uint32_t awake = threads > sleepers ? threads - sleepers : 0;
   if (wanted <= awake) return;
-  atomic_fetch_add(&pool->wake_count, 1);
-  eyas_futex_wake(&pool->wake_count, wanted - awake);
+  uint32_t count = wanted - awake;
+  eyas_futex_wake(&pool->epoch, count < WAKE_FAN ? count : WAKE_FAN);
 }
 
 void eyas_hal_pool_run(eyas_hal_pool_t* pool, eyas_hal_pool_fn_t function, void* context,
@@ -129,24 +150,22 @@ void eyas_hal_pool_run(eyas_hal_pool_t* pool, eyas_hal_pool_fn_t function, void*
   pool->function = function;
   pool->context = context;
   pool->chunk_count = chunk_count;
-  atomic_store_explicit(&pool->unfinished, chunk_count, memory_order_relaxed);
-  atomic_store(&pool->remaining, chunk_count);
+  pool->issued += chunk_count;
+  atomic_store_explicit(&pool->remaining, chunk_count, memory_order_release);
+  atomic_fetch_add(&pool->epoch, 1);
   wake_helpers(pool, chunk_count - 1);
-  work(pool, 0);
+  work(pool, &pool->workers[0]);
 
-  uint32_t left = atomic_load_explicit(&pool->unfinished, memory_order_acquire);
-  if (left == 0) return;
-  SPIN_UNTIL(atomic_load_explicit(&pool->unfinished, memory_order_relaxed) == 0, pool->spin_ns);
-  while ((left = atomic_load(&pool->unfinished)) != 0) {
+  SPIN_UNTIL(finished(pool), pool->spin_ns);
+  while (!finished(pool)) {
+    uint32_t seen = atomic_load(&pool->caller_word);
     atomic_store(&pool->caller_sleeps, 1);
-    eyas_futex_wait(&pool->unfinished, left);
+    if (!finished(pool)) eyas_futex_wait(&pool->caller_word, seen);
+    atomic_store(&pool->caller_sleeps, 0);
   }
-  atomic_store_explicit(&pool->caller_sleeps, 0, memory_order_relaxed);
 }
 
-static eyas_status_t start_worker(eyas_hal_pool_t* pool, worker_t* worker, uint32_t index) {
-  worker->pool = pool;
-  worker->index = index;
+static eyas_status_t start_worker(worker_t* worker) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
@@ -162,11 +181,11 @@ static eyas_status_t start_worker(eyas_hal_pool_t* pool, worker_t* worker, uint3
   pthread_attr_destroy(&attributes);
   if (error) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "cannot start worker thread %u: %s",
-                            index, strerror(error));
+                            worker->index, strerror(error));
   }
 #if defined(__linux__)
   char name[16];
-  snprintf(name, sizeof(name), "eyas-%u", index);
+  snprintf(name, sizeof(name), "eyas-%u", worker->index);
   pthread_setname_np(worker->thread, name);
 #endif
   return NULL;
@@ -176,7 +195,7 @@ eyas_status_t eyas_hal_pool_create(uint32_t worker_count, uint32_t spin_us,
                                    eyas_hal_pool_t** out_pool) {
   *out_pool = NULL;
   eyas_hal_pool_t* pool = aligned_alloc(CACHE_LINE, sizeof(*pool));
-  worker_t* workers = calloc(worker_count, sizeof(*workers));
+  worker_t* workers = aligned_alloc(CACHE_LINE, worker_count * sizeof(*workers));
   if (!pool || !workers) {
     free(pool);
     free(workers);
@@ -184,12 +203,17 @@ eyas_status_t eyas_hal_pool_create(uint32_t worker_count, uint32_t spin_us,
   }
   pthread_once(&fork_once, watch_forks);
   memset(pool, 0, sizeof(*pool));
+  memset(workers, 0, worker_count * sizeof(*workers));
   pool->workers = workers;
   pool->spin_ns = (uint64_t)spin_us * 1000;
   pool->fork_generation = atomic_load(&fork_generation);
   pool->worker_count = worker_count;
+  for (uint32_t index = 0; index < worker_count; ++index) {
+    workers[index].pool = pool;
+    workers[index].index = index;
+  }
   for (uint32_t index = 1; index < worker_count; ++index) {
-    eyas_status_t status = start_worker(pool, &workers[index - 1], index);
+    eyas_status_t status = start_worker(&workers[index]);
     if (status) {
       pool->worker_count = index;  // join the ones that run
       eyas_hal_pool_destroy(pool);
@@ -204,11 +228,9 @@ void eyas_hal_pool_destroy(eyas_hal_pool_t* pool) {
   if (!pool) return;
   if (pool->fork_generation == atomic_load(&fork_generation)) {
     atomic_store(&pool->stopping, true);
-    atomic_fetch_add(&pool->wake_count, 1);
-    eyas_futex_wake(&pool->wake_count, UINT32_MAX);
-    for (uint32_t i = 0; i + 1 < pool->worker_count; ++i) {
-      pthread_join(pool->workers[i].thread, NULL);
-    }
+    atomic_fetch_add(&pool->epoch, 1);
+    eyas_futex_wake(&pool->epoch, UINT32_MAX);
+    for (uint32_t i = 1; i < pool->worker_count; ++i) pthread_join(pool->workers[i].thread, NULL);
   }
   free(pool->workers);
   free(pool);

@@ -108,9 +108,12 @@ static const eyas_hal_local_command_t* find_command(const wave_run_t* run, uint6
 static void run_chunk(void* context, uint32_t worker, uint32_t chunk) {
   wave_run_t* run = context;
   const eyas_hal_local_wave_t* wave = run->wave;
-  uint64_t item = chunk * wave->chunk_items;
+  int i = EYAS_HAL_LOCAL_ROUNDS - 1;
+  while (chunk < wave->rounds[i].chunk_begin) --i;
+  const eyas_hal_local_round_t* round = &wave->rounds[i];
+  uint64_t item = round->item_begin + (chunk - round->chunk_begin) * round->chunk_items;
   uint64_t left = wave->item_count - item;
-  if (left > wave->chunk_items) left = wave->chunk_items;
+  if (left > round->chunk_items) left = round->chunk_items;
   const bool timed = run->commands->timings != NULL;
   for (const eyas_hal_local_command_t* command = find_command(run, item); left > 0; ++command) {
     // After a failure the rest of the wave has no purpose.

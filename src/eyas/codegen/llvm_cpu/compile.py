@@ -12,7 +12,8 @@ from eyas.codegen.common.normalize import normalize
 from eyas.codegen.llvm_cpu.backend import emit_object
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
-from eyas.ir import PassPipeline, run_upstream
+from eyas.ir import run_upstream
+from eyas.passes.codegen.expand_math import ExpandMath
 from eyas.targets import Target
 
 
@@ -37,8 +38,7 @@ def compile_dispatch(module: mlir.Module, target: Target, disabled: frozenset[st
         strategy, rejected = select_strategy(function, target, disabled)
         lowered = mlir.Module.create(function.operation.location)
         strategy.lower(function, lowered)
-        from eyas.passes import lookup
-        if lookup("expand-math"): PassPipeline.parse("expand-math").run(lowered)
+        ExpandMath(fma=target.has_fma).run(lowered)
         run_upstream(lowered, "canonicalize,cse")
         lower_to_llvm(lowered, target)
         object_ = emit_object(lowered, target)

@@ -13,8 +13,9 @@ from enum import Enum
 
 from eyas.codegen.llvm_cpu import elf
 from eyas.codegen.llvm_cpu.image import DynamicSymbol, Image
-from eyas.codegen.llvm_cpu.imports import ABI_SYMBOL, ALLOWED_IMPORTS, EXECUTABLE_ABI_VERSION
+from eyas.codegen.llvm_cpu.imports import ABI_SYMBOL, EXECUTABLE_ABI_VERSION
 from eyas.codegen.llvm_cpu.relocations import MACHINES, USES_SLOT, Machine, Rule, Value
+from eyas.codegen.llvm_cpu.symbols import Definition, SymbolTable
 from eyas.errors import InternalError
 from eyas.targets import Target
 
@@ -33,8 +34,8 @@ def link(objects: Sequence[bytes], exports: Sequence[str], target: Target) -> by
     for one in parsed:
         if one.machine != target.elf_machine:
             raise InternalError(f"{one.name} is for ELF machine {one.machine}, {target} for {target.elf_machine}")
-    linking = _Linking(MACHINES[target.elf_machine], parsed, list(exports))
-    linking.resolve()
+    linking = _Linking(MACHINES[target.elf_machine], parsed, list(exports), SymbolTable(parsed, exports))
+    linking.sort_sections()
     linking.lay_out()
     linking.relocate()
     return linking.write()
@@ -48,20 +49,6 @@ class _Part(Enum):
     ZEROS = ".bss"
 
 
-@dataclass(frozen=True)
-class _Definition:
-    """Where a symbol is."""
-
-    owner: elf.ObjectFile
-    symbol: elf.Symbol
-
-    @property
-    def address(self) -> int:
-        if self.symbol.section == elf.SHN_ABS:
-            return self.symbol.value
-        return self.owner.sections[self.symbol.section].address + self.symbol.value
-
-
 @dataclass
 class _Linking:
     """The state of one link. Addresses in the dictionaries are 0 until `lay_out`."""
@@ -69,52 +56,29 @@ class _Linking:
     machine: Machine
     objects: list[elf.ObjectFile]
     exports: list[str]
-    definitions: dict[str, _Definition] = field(default_factory=dict)
+    symbols: SymbolTable
     stubs: dict[str, int] = field(default_factory=dict)
     """Imported name -> address of its stub."""
     slots: dict[object, int] = field(default_factory=dict)
     """Imported name, or key of a symbol defined here that is reached through a slot -> address of the slot."""
-    slot_targets: dict[object, _Definition] = field(default_factory=dict)
-    parts: dict[_Part, list[tuple[elf.ObjectFile, elf.Section]]] = field(default_factory=dict)
+    slot_targets: dict[object, Definition] = field(default_factory=dict)
+    parts: dict[_Part, list[tuple[elf.ObjectFile, elf.Section]]] = field(
+        default_factory=lambda: {part: [] for part in _Part}
+    )
+    pointer_count: int = 0
     relocations: list[bytes] = field(default_factory=list)
     """Entries of `.rela.dyn`."""
 
-    # --- symbols ------------------------------------------------------------------------------------------------------
+    # --- needs --------------------------------------------------------------------------------------------------------
 
-    def resolve(self) -> None:
-        """Finds every definition, import and slot, and sorts the kept sections by part."""
-        for owner in self.objects:
-            for symbol in owner.symbols:
-                if symbol.binding != elf.STB_LOCAL and symbol.is_defined:
-                    self._define(owner, symbol)
-        for name in self.exports:
-            if name not in self.definitions:
-                raise InternalError(f"no object defines the export '{name}'; defined: {', '.join(self.definitions)}")
-        for owner in self.objects:
-            for symbol in owner.symbols:
-                if symbol.name and not symbol.is_defined and symbol.name not in self.definitions:
-                    self._import(owner, symbol.name)
-        self.parts = {part: [] for part in _Part}
-        self.pointer_count = 0
+    def sort_sections(self) -> None:
+        """Sorts the kept sections by part, and finds every slot and pointer that they need."""
+        self.stubs = dict.fromkeys(self.symbols.imports, 0)
+        self.slots = dict.fromkeys(self.symbols.imports, 0)
         for owner in self.objects:
             for section in owner.sections:
                 if section.flags & elf.SHF_ALLOC and section.size and not section.name.startswith(_DROPPED):
                     self._keep(owner, section)
-
-    def _define(self, owner: elf.ObjectFile, symbol: elf.Symbol) -> None:
-        present = self.definitions.get(symbol.name)
-        if present is None or present.symbol.binding == elf.STB_WEAK:
-            self.definitions[symbol.name] = _Definition(owner, symbol)
-        elif symbol.binding != elf.STB_WEAK:
-            raise InternalError(f"'{symbol.name}' is defined in {present.owner.name} and in {owner.name}")
-
-    def _import(self, owner: elf.ObjectFile, name: str) -> None:
-        if name not in ALLOWED_IMPORTS:
-            raise InternalError(
-                f"{owner.name} uses '{name}', which no object defines and the runtime does not offer; "
-                f"imports can be: {', '.join(sorted(ALLOWED_IMPORTS))}"
-            )
-        self.stubs[name] = self.slots[name] = 0
 
     def _keep(self, owner: elf.ObjectFile, section: elf.Section) -> None:
         holds_addresses = False
@@ -124,10 +88,10 @@ class _Linking:
                 holds_addresses = True
                 self.pointer_count += 1
             elif value in USES_SLOT:
-                key = self._key(owner, relocation.symbol)
+                key = self.symbols.key(owner, relocation.symbol)
                 if key not in self.stubs:
                     self.slots[key] = 0
-                    self.slot_targets[key] = self._definition(owner, relocation.symbol)
+                    self.slot_targets[key] = self.symbols.definition(owner, relocation.symbol)
         self.parts[_part_of(section, holds_addresses)].append((owner, section))
 
     def _rule(self, owner: elf.ObjectFile, section: elf.Section, relocation: elf.Relocation) -> Rule:
@@ -138,15 +102,6 @@ class _Linking:
                 f"'{owner.symbols[relocation.symbol].name}', which the linker does not know"
             )
         return rule
-
-    def _key(self, owner: elf.ObjectFile, index: int) -> object:
-        """What identifies a symbol across objects: its name, or for a local one its place in its object."""
-        symbol = owner.symbols[index]
-        return (id(owner), index) if symbol.binding == elf.STB_LOCAL else symbol.name
-
-    def _definition(self, owner: elf.ObjectFile, index: int) -> _Definition:
-        symbol = owner.symbols[index]
-        return _Definition(owner, symbol) if symbol.binding == elf.STB_LOCAL else self.definitions[symbol.name]
 
     # --- places -------------------------------------------------------------------------------------------------------
 
@@ -247,7 +202,7 @@ class _Linking:
         for relocation in section.relocations:
             rule, place = self._rule(owner, section, relocation), section.address + relocation.offset
             if rule.value is Value.PAIRED:
-                low_halves.append((rule, place, self._definition(owner, relocation.symbol).address))
+                low_halves.append((rule, place, self.symbols.definition(owner, relocation.symbol).address))
             elif rule.value is Value.POINTER:
                 self._relocate_pointer(owner, section, relocation, place)
             elif rule.patch is not None:
@@ -263,13 +218,13 @@ class _Linking:
             rule.patch(self.image.data, base + place, pairs[high_half])
 
     def _value(self, kind: Value, owner: elf.ObjectFile, relocation: elf.Relocation, place: int) -> int:
-        key = self._key(owner, relocation.symbol)
+        key = self.symbols.key(owner, relocation.symbol)
         if kind in USES_SLOT:
             address = self.slots[key]
         elif key in self.stubs:
             address = self.stubs[key]
         else:
-            address = self._definition(owner, relocation.symbol).address
+            address = self.symbols.definition(owner, relocation.symbol).address
         address += relocation.addend
         if kind in (Value.RELATIVE, Value.SLOT_RELATIVE):
             return address - place
@@ -280,9 +235,11 @@ class _Linking:
     def _relocate_pointer(
         self, owner: elf.ObjectFile, section: elf.Section, relocation: elf.Relocation, place: int
     ) -> None:
-        key = self._key(owner, relocation.symbol)
+        key = self.symbols.key(owner, relocation.symbol)
         if key not in self.stubs:
-            self._relocate_to_address(place, self._definition(owner, relocation.symbol).address + relocation.addend)
+            self._relocate_to_address(
+                place, self.symbols.definition(owner, relocation.symbol).address + relocation.addend
+            )
         elif relocation.addend == 0:
             self._relocate_to_import(place, key)
         else:
@@ -302,7 +259,7 @@ class _Linking:
     def write(self) -> bytes:
         symbols = [DynamicSymbol(name) for name in self.stubs]
         for name in self.exports:
-            one = self.definitions[name]
+            one = self.symbols.definitions[name]
             symbols.append(DynamicSymbol(name, one.address, one.symbol.size, ".text"))
         symbols.append(DynamicSymbol(ABI_SYMBOL, EXECUTABLE_ABI_VERSION, kind=elf.STT_OBJECT, is_absolute=True))
         table = self.image.section(".rela.dyn")

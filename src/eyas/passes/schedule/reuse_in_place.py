@@ -37,16 +37,17 @@ class ReuseInPlace(Pass):
 
 def _reuse(dispatch: stream.DispatchOp, pairs: list[tuple[int, int]]) -> None:
     resources = list(dispatch.resources)
-    taken: set[mlir.Value] = set()
+    placed: set[int] = set()
     for operand, result in pairs:
         old, new = resources[operand], resources[result]
-        if old in taken or resources.count(old) != 1 or old == new:
+        if result in placed or resources.count(old) != 1:
             continue
         if not _is_transient(old) or not _is_transient(new) or not _same_size(old, new):
             continue
         if _is_used_after(old, dispatch.operation):
             continue
-        taken.add(old)
+        placed.add(result)
+        resources[result] = old
         alloc = new.owner
         new.replace_all_uses_with(old)
         alloc.erase()

@@ -201,6 +201,14 @@ def test_equal_constants_are_kept_once() -> None:
     assert [float_function(library, name, ctypes.c_int64)(100) for name in names] == [100.0] * 8
 
 
+def test_the_runtime_offers_every_import() -> None:
+    source = (Path(__file__).parents[4] / "runtime/src/hal/local/imports.c").read_text()
+    offered = set(re.findall(r"PLAIN\((\w+)\)", source)) | set(re.findall(r'NAMED\("(\w+)"', source))
+    for name in re.findall(r"FLOAT_AND_DOUBLE\((\w+)\)", source):
+        offered |= {name, f"{name}f"}
+    assert imports.ALLOWED_IMPORTS <= offered
+
+
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 

@@ -29,15 +29,18 @@ class Rows(NestStrategy):
     def choose(cls, kernel: Kernel | None, target: Target) -> Rows | str:
         if kernel is None:
             return "not expressible as loop nests"
-        tiles = [choose_tile(nest, target) for nest in kernel.nests]
+        tiles = [choose_tile(nest, target, kernel.shared) for nest in kernel.nests]
         return cls(kernel, Schedule(tuple(tiles), distribute(kernel, tiles)))
 
 
-def choose_tile(nest: Nest, target: Target) -> Tile:
-    """Lanes along the loop in which memory is contiguous: a parallel one, or else a reduction."""
+def choose_tile(nest: Nest, target: Target, shared: int = 0) -> Tile:
+    """Lanes along the loop in which memory is contiguous: a parallel one, or else a reduction.
+
+    The first `shared` loops are outside of all nests, so they cannot be lanes.
+    """
     if nest_is_scalar(nest):
         return Tile()
-    parallel = _contiguous_loop(nest, nest.parallel)
+    parallel = _contiguous_loop(nest, [loop for loop in nest.parallel if loop >= shared])
     reduction = _lane_reduction(nest)
     if reduction is not None and (parallel is None or _is_strided(nest, parallel)):
         width = vector_width(nest, reduction, target)
