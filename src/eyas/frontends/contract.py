@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import re
@@ -36,11 +37,20 @@ TO_CONTRACT = PassPipeline(
 )
 
 
+@functools.cache
+def _register_passes() -> None:
+    from torch_mlir._mlir_libs import _stablehlo
+
+    _stablehlo.register_stablehlo_passes()
+
+
 def prepare_context() -> mlir.Context:
-    """A fresh context for one import (resource names are unique per context), with torch's helper dialects loaded."""
+    """A fresh context for one import (resource names are unique per context), with all frontends' dialects loaded."""
+    _register_passes()
     context = make_context()
-    # torch_c and tm_tensor have no registration of their own: a pipeline that depends on them loads them.
-    run_upstream(parse_module("module {}", context), "torch-backend-to-linalg-on-tensors-backend-pipeline")
+    # torch_c, tm_tensor and chlo have no registration of their own: passes that depend on them load them.
+    loaders = "torch-backend-to-linalg-on-tensors-backend-pipeline,stablehlo-compatibility-expander"
+    run_upstream(parse_module("module {}", context), loaders)
     return context
 
 
@@ -49,7 +59,14 @@ def keep_early_text(module: mlir.Module) -> Callable[[int], str]:
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     data = buffer.getvalue()
-    return lambda limit: print_module(parse_module(data, prepare_context()), limit)
+
+    def text(large_elements_limit: int) -> str:
+        context = prepare_context()
+        # Attributes of other systems, such as mhlo.sharding, are shown as they came.
+        context.allow_unregistered_dialects = True
+        return print_module(parse_module(data, context), large_elements_limit)
+
+    return text
 
 
 def lower(module: mlir.Module, passes: str) -> None:
@@ -82,7 +99,7 @@ def try_in_child(module: mlir.Module, pipelines: Sequence[str]) -> None:
     )
     if result.returncode < 0:
         lines = result.stderr.decode(errors="replace").strip().splitlines()
-        telling = [line for line in lines if "nhandled" in line or "nsupported" in line] or lines or ["no message"]
+        telling = [line for line in lines if "nhandled" in line or "nsupported" in line] or lines or ["it crashes"]
         raise TrialFailed(f"the importer aborts on it: {telling[0].strip()[:200]}")
 
 
@@ -106,18 +123,18 @@ def finish(module: mlir.Module, parameters: Mapping[str, Parameter], hint: str =
         raise FrontendError(f"the importer made an invalid program: {error}") from error
     values = {name: Parameter.of_array(name, array) for name, array in take_values(module).items()}
     available = {**parameters, **values}
-    used: dict[str, Parameter] = {}
+    found: dict[str, mlir.Operation] = {}
 
     def visit(op: mlir.Operation) -> mlir.WalkResult:
         if op.name == "flow.parameter":
-            key = mlir.StringAttr(op.attributes["key"]).value
-            if key not in available:
-                raise FrontendError(f"parameter '{key}' at {describe_source(op.location)} has no data")
-            used[key] = available[key]
+            found.setdefault(mlir.StringAttr(op.attributes["key"]).value, op)
         return mlir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    return used
+    for key, op in found.items():
+        if key not in available:
+            raise FrontendError(f"parameter '{key}' at {describe_source(op.location)} has no data")
+    return {key: available[key] for key in found}
 
 
 def explain_failure(module: mlir.Module, error: mlir.MLIRError) -> FrontendError:

@@ -160,8 +160,8 @@ def _tree(definition: Any) -> trees.Tree:
     if kind is type(None):
         return trees.constant(None)
     path = f"{kind.__module__}:{kind.__name__}"
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return trees.Tree("namedtuple", children, tuple(kind._fields), path)
+    if issubclass(kind, tuple) and (names := getattr(kind, "_fields", None)):
+        return trees.Tree("namedtuple", children, tuple(names), path)
     fields = tuple(getattr(kind, "__dataclass_fields__", {}))
     if len(fields) == len(children):
         return trees.Tree("object", children, fields, path)

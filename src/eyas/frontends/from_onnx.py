@@ -86,13 +86,15 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
     if not module.operation.verify():
         raise FrontendError(f"{source.description} cannot be imported: the graph's types contradict each other")
     early_text = keep_early_text(module)
+    risk = prepare.find_risk(source)
     try:
-        if carefully or prepare.is_risky(source):
+        if carefully or risk:
             try_in_child(module, (TO_TORCH_BACKEND, TO_LINALG))
         lower(module, TO_TORCH_BACKEND)
         lower(module, TO_LINALG)
     except TrialFailed as error:
-        raise UnsupportedOpError(f"{source.description} cannot be lowered: {error}") from None
+        what = risk or source.description
+        raise UnsupportedOpError(f"{what} is not supported: {error}") from None
     except FrontendError as error:
         raise type(error)(_name_nodes(source, str(error))) from error
     return module, parameters, early_text

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from onnx import numpy_helper
 
 from eyas.errors import FrontendError
@@ -146,7 +146,7 @@ def _from_proto(model: onnx.ModelProto) -> OnnxModel:
     return OnnxModel(proto, model.graph.name or "ModelProto", in_memory=in_memory)
 
 
-def _copy_fields(source: object, target: object, skip: str) -> None:
+def _copy_fields(source: Message, target: Message, skip: str) -> None:
     for descriptor, value in source.ListFields():
         if descriptor.name == skip:
             continue

@@ -18,6 +18,7 @@ from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large
 BEST_OPSET = 21
 
 _RISKY_OPS = frozenset({"Einsum", "Unique"})
+_RISKY_TYPES = ("u16", "u32", "u64", "c64", "c128")
 
 
 def normalize(model: OnnxModel) -> None:
@@ -117,19 +118,20 @@ def check_types(model: OnnxModel) -> None:
                 raise UnsupportedOpError(f"{describe_node(node, model)} is not supported: its result {problem}")
 
 
-def is_risky(model: OnnxModel) -> bool:
-    """Whether the importer may abort the process: found by running it on the standard's own operator tests."""
+def find_risk(model: OnnxModel) -> str | None:
+    """What in the model may make the importer abort the process, found by running it on the standard's own tests."""
     graph = model.proto.graph
     values = [*graph.value_info, *graph.input, *graph.output]
-    types = {value.type.tensor_type.elem_type for value in values} | {tensor.data_type for tensor in graph.initializer}
-    if any(dtype_of(one) in ("u16", "u32", "u64", "c64", "c128") for one in types):
-        return True
-    if any(dim.HasField("dim_value") and not dim.dim_value for v in values for dim in v.type.tensor_type.shape.dim):
-        return True
-    return any(
-        node.op_type in _RISKY_OPS or any(attribute.HasField("g") for attribute in node.attribute)
-        for node in graph.node
-    )
+    for value in values:
+        dtype = dtype_of(value.type.tensor_type.elem_type)
+        if dtype in _RISKY_TYPES:
+            return f"element type {dtype} of '{value.name}'"
+        if any(dim.HasField("dim_value") and not dim.dim_value for dim in value.type.tensor_type.shape.dim):
+            return f"the empty tensor '{value.name}'"
+    for node in graph.node:
+        if node.op_type in _RISKY_OPS or any(attribute.HasField("g") for attribute in node.attribute):
+            return describe_node(node, model)
+    return None
 
 
 def expand_functions(model: OnnxModel, op_types: set[str]) -> bool:
@@ -139,7 +141,7 @@ def expand_functions(model: OnnxModel, op_types: set[str]) -> bool:
     for op_type in sorted(op_types):
         if onnx.defs.has(op_type, max_inclusive_version=opset):
             schema = onnx.defs.get_schema(op_type, opset)
-            if schema.has_function or schema.has_context_dependent_function:
+            if getattr(schema, "has_function", False) or getattr(schema, "has_context_dependent_function", False):
                 chosen.append(("", op_type))
     if not chosen:
         return False

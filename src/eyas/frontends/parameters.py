@@ -34,7 +34,7 @@ class Parameter:
 
     def digest(self) -> str:
         """SHA-256 of the elements in row-major order."""
-        return hashlib.sha256(np.ascontiguousarray(self.array()).reshape(-1).view(np.uint8)).hexdigest()
+        return hashlib.sha256(np.ascontiguousarray(self.array()).reshape(-1).view(np.uint8).data).hexdigest()
 
     @staticmethod
     def of_array(name: str, array: np.ndarray) -> Parameter:

@@ -1,14 +1,12 @@
-"""StableHLO to linalg: the context that knows chlo, the pipeline, and portable artifacts."""
+"""StableHLO to linalg: text, bytecode and portable artifacts, and the pipeline."""
 
 from __future__ import annotations
-
-import functools
 
 from torch_mlir._mlir_libs import _stablehlo
 
 from eyas.errors import CompileError, FrontendError
 from eyas.frontends.contract import lower, prepare_context
-from eyas.ir import PassPipeline, mlir, parse_module, run_upstream
+from eyas.ir import PassPipeline, mlir, parse_module
 from eyas.passes.input.convert_stablehlo_control_flow import ConvertStablehloControlFlow
 from eyas.passes.input.convert_stablehlo_shapes import ConvertStablehloShapes
 
@@ -20,20 +18,6 @@ SIMPLIFY = (
 TO_LINALG = "stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,canonicalize,cse,symbol-dce"
 
 
-@functools.cache
-def _register_passes() -> None:
-    _stablehlo.register_stablehlo_passes()
-
-
-def stablehlo_context() -> mlir.Context:
-    """A context with StableHLO and chlo, for one import."""
-    _register_passes()
-    context = prepare_context()
-    # The wheel has no registration for chlo: a pass that depends on it loads it.
-    run_upstream(parse_module("module {}", context), "stablehlo-compatibility-expander")
-    return context
-
-
 def is_portable_artifact(data: bytes) -> bool:
     """Whether bytes are StableHLO's versioned bytecode, which `jax.export` and TensorFlow write."""
     return data[:4] == b"ML\xefR" and b"StableHLO_v" in data[:64]
@@ -41,7 +25,7 @@ def is_portable_artifact(data: bytes) -> bool:
 
 def parse_stablehlo(program: str | bytes, source: str) -> mlir.Module:
     """Parses StableHLO text, bytecode or a portable artifact."""
-    context = stablehlo_context()
+    context = prepare_context()
     if isinstance(program, bytes) and is_portable_artifact(program):
         try:
             with context:

@@ -23,7 +23,9 @@ def call_trees(
     signature = program.graph_signature
     inputs = [spec.arg for spec in signature.input_specs if spec.kind == InputKind.USER_INPUT]
     outputs = [spec.arg for spec in signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
-    positional, keywords = program.call_spec.in_spec.children()
+    in_spec, out_spec = program.call_spec.in_spec, program.call_spec.out_spec
+    assert in_spec is not None and out_spec is not None
+    positional, keywords = in_spec.children()
     leaves = iter(inputs)
     arguments = _tree(positional, leaves)
     keyword_arguments = _tree(keywords, leaves)
@@ -32,7 +34,7 @@ def call_trees(
         names = tuple(_argument_names(positional, inputs))
     return (
         trees.CallTree(arguments, names[:count], keyword_arguments),
-        _tree(program.call_spec.out_spec, iter(outputs)),
+        _tree(out_spec, iter(outputs)),
     )
 
 
@@ -65,7 +67,7 @@ def _tree(spec: pytree.TreeSpec, leaves: Iterator[Any]) -> trees.Tree:
 def _field_names(kind: type, context: Any, children: Sequence[trees.Tree]) -> tuple[Any, ...]:
     """Field names of a node that torch's pytree registry knows: a named tuple, a dataclass, a ModelOutput."""
     if issubclass(kind, tuple):
-        return tuple(getattr(kind, "_fields", None) or kind.__match_args__)
+        return tuple(getattr(kind, "_fields", None) or getattr(kind, "__match_args__", ()))
     candidates = [context, *(context if isinstance(context, (tuple, list)) else ())]
     for names in candidates:
         if isinstance(names, (list, tuple)) and len(names) == len(children) and all(isinstance(n, str) for n in names):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch_mlir import ir as mlir
+from torch_mlir.passmanager import PassManager
 
 from eyas.errors import CompileError
 from eyas.ir.diagnostics import first_diagnostic
@@ -22,6 +23,9 @@ def make_context() -> mlir.Context:
     _stablehlo.register_dialect(context)
     with context:
         load_all()
+        # The wheel registers tm_tensor only as a dependency of passes, so an empty run loads it.
+        empty = mlir.Module.parse("module {}")
+        PassManager.parse("builtin.module(func.func(convert-torch-to-tmtensor))").run(empty.operation)
     context.emit_error_diagnostics = False
     return context
 

@@ -17,6 +17,7 @@ PASSES: dict[str, str] = {
     "convert-reshapes-to-flow": "dispatch.convert_reshapes_to_flow",
     "convert-stream-to-hal": "hal.convert_stream_to_hal",
     "deduplicate-executables": "dispatch.deduplicate_executables",
+    "evaluate-constants": "optimize.evaluate_constants",
     "expand-math": "codegen.expand_math",
     "form-dispatches": "dispatch.form_dispatches",
     "insert-barriers": "schedule.insert_barriers",

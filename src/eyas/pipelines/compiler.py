@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +43,12 @@ class Compilation:
 
     @staticmethod
     def of(imported: ImportedProgram, options: Options) -> Compilation:
+        parameters = dict(imported.parameters)
         return Compilation(
             imported.module,
-            dict(imported.parameters),
+            parameters,
             imported.signature,
-            options,
+            replace(options, parameters=parameters),
             f"{imported.source.kind}: {imported.source.description}",
         )
 

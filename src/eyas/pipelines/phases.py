@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from eyas.ir import Pass, PassPipeline, Upstream
 from eyas.passes import lookup
@@ -49,6 +50,8 @@ class Options:
     disable: tuple[str, ...] = ()
     max_arena_bytes: int = 0
     workers: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Weights by name; passes that evaluate constants read and extend it."""
     on_kernel: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
 
@@ -71,6 +74,8 @@ def _input(options: Options) -> list[Pass | Upstream]:
 def _optimize(options: Options) -> list[Pass | Upstream]:
     return [
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
+        _make("evaluate-constants", parameters=options.parameters),
+        Upstream("canonicalize,cse"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Runs an imported program through a plain loop lowering, as an oracle that shares nothing with Eyas's own code path."""
+"""Runs an imported program through a plain loop lowering: an oracle that shares no code with Eyas."""
 
 from __future__ import annotations
 

@@ -17,10 +17,6 @@
 #define CACHE_LINE 128
 #define STACK_BYTES (8u << 20)
 
-// The first sleepers that run() wakes. Each of them wakes as many again: to wake a hundred threads
-// takes longer than many a batch.
-#define WAKE_FAN 4
-
 typedef struct worker_t {
   alignas(CACHE_LINE) _Atomic uint64_t done;  // chunks it has run since the pool began
   eyas_hal_pool_t* pool;
@@ -68,8 +64,14 @@ static void watch_forks(void) {
 // reported run() does not start another batch, so they all belong to one.
 static void work(eyas_hal_pool_t* pool, worker_t* worker) {
   uint64_t done = 0;
-  for (;; ++done) {
-    int64_t before = atomic_fetch_sub_explicit(&pool->remaining, 1, memory_order_acquire);
+  for (int64_t before = INT64_MAX;; ++done) {
+    // Near the end look before taking: all come at once then, and reads of a cache line happen side
+    // by side where claims queue up.
+    if (before <= pool->worker_count &&
+        atomic_load_explicit(&pool->remaining, memory_order_relaxed) <= 0) {
+      break;
+    }
+    before = atomic_fetch_sub_explicit(&pool->remaining, 1, memory_order_acquire);
     if (before <= 0) break;
     pool->function(pool->context, worker->index, pool->chunk_count - (uint32_t)before);
   }
@@ -107,10 +109,7 @@ static void sleep_until_moved(eyas_hal_pool_t* pool, uint32_t seen) {
   // the two sides sees the other (all four are sequentially consistent).
   atomic_fetch_add(&pool->sleepers, 1);
   if (atomic_load(&pool->epoch) == seen) eyas_futex_wait(&pool->epoch, seen);
-  uint32_t others = atomic_fetch_sub(&pool->sleepers, 1) - 1;
-  if (others > 0 && atomic_load_explicit(&pool->remaining, memory_order_relaxed) > 0) {
-    eyas_futex_wake(&pool->epoch, WAKE_FAN);
-  }
+  atomic_fetch_sub(&pool->sleepers, 1);
 }
 
 static void* worker_main(void* argument) {
@@ -135,9 +134,7 @@ static void wake_helpers(eyas_hal_pool_t* pool, uint32_t wanted) {
   if (sleepers == 0) return;
   uint32_t threads = pool->worker_count - 1;
   uint32_t awake = threads > sleepers ? threads - sleepers : 0;
-  if (wanted <= awake) return;
-  uint32_t count = wanted - awake;
-  eyas_futex_wake(&pool->epoch, count < WAKE_FAN ? count : WAKE_FAN);
+  if (wanted > awake) eyas_futex_wake(&pool->epoch, wanted - awake);
 }
 
 void eyas_hal_pool_run(eyas_hal_pool_t* pool, eyas_hal_pool_fn_t function, void* context,

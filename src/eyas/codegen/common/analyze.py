@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith
 
 from eyas.codegen.common.kernel import (
     Access,
@@ -116,7 +117,10 @@ class _Analysis:
 
     def _visit(self, op: mlir.OpView) -> None:
         name = op.operation.name
-        if name in ("arith.constant", "func.return"):
+        if name == "arith.constant":
+            self._visit_constant(op)
+            return
+        if name == "func.return":
             return
         if name == "tensor.empty":
             self.places[op.result] = _Filled(self._shape_from(op.result.type, list(op.operands)), None)
@@ -141,6 +145,18 @@ class _Analysis:
             return  # host-like scalar arithmetic; strategies clone it on demand
         else:
             raise Unsupported(f"{name} is not expressible as a loop nest")
+
+    def _visit_constant(self, op: mlir.OpView) -> None:
+        """A splat tensor is a fill of its one scalar."""
+        type_ = op.result.type
+        if not isinstance(type_, mlir.RankedTensorType):
+            return
+        attribute = op.attributes["value"]
+        if not isinstance(attribute, mlir.DenseElementsAttr) or not attribute.is_splat:
+            raise Unsupported("a constant table inside the dispatch")
+        with mlir.InsertionPoint(op), op.operation.location:
+            scalar = arith.ConstantOp(type_.element_type, attribute.get_splat_value()).result
+        self.places[op.result] = _Filled(tuple(Size(dim) for dim in type_.shape), scalar)
 
     def _size(self, value: mlir.Value) -> Size:
         constant = constant_int(value)

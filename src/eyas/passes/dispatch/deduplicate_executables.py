@@ -26,7 +26,7 @@ class DeduplicateExecutables(Pass):
         replaced: dict[str, str] = {}
         for function in [op for op in module.body.operations if flow.is_executable(op)]:
             name = function.attributes["sym_name"].value
-            body = _NOTES.sub("", function.operation.get_asm().replace(f"@{name}", "@", 1))
+            body = _NOTES.sub("", function.operation.get_asm(assume_verified=True).replace(name, ""))
             if body in first:
                 replaced[name] = first[body]
                 function.operation.erase()

@@ -68,7 +68,7 @@ def _convert(op: mlir.Operation, scalars: dict[mlir.Value, Scalars]) -> None:
     elif name == "stablehlo.dynamic_broadcast_in_dim":
         _mark_expanding(op)
     elif name == "stablehlo.dynamic_reshape":
-        reshaped = tensor.ReshapeOp(op.results[0].type, op.operands[0], op.operands[1])
+        reshaped = tensor.ReshapeOp(op.results[0].type, op.operands[0], _as_index(op.operands[1], scalars))
         op.results[0].replace_all_uses_with(reshaped.result)
         op.erase()
     elif len(op.results) == 1 and (values := _scalars_of(op, scalars)) is not None:
@@ -76,6 +76,15 @@ def _convert(op: mlir.Operation, scalars: dict[mlir.Value, Scalars]) -> None:
         scalars[result] = values
         op.results[0].replace_all_uses_with(result)
         op.erase()
+
+
+def _as_index(shape: mlir.Value, scalars: dict[mlir.Value, Scalars]) -> mlir.Value:
+    index = mlir.IndexType.get()
+    type_ = mlir.RankedTensorType.get(mlir.RankedTensorType(shape.type).shape, index)
+    values = scalars.get(shape)
+    if values is None:
+        return arith.index_cast(type_, shape)
+    return tensor.from_elements(type_, [arith.index_cast(index, value) for value in values])
 
 
 def _scalars_of(op: mlir.Operation, known: dict[mlir.Value, Scalars]) -> Scalars | None:
@@ -89,9 +98,12 @@ def _scalars_of(op: mlir.Operation, known: dict[mlir.Value, Scalars]) -> Scalars
         return [arith.index_cast(element, tensor.dim(op.operands[0], index))]
     if not any(operand in known for operand in op.operands):
         return None
-    operands = [known.get(operand) or _constant_scalars(operand) for operand in op.operands]
-    if any(values is None for values in operands):
-        return None
+    operands: list[Scalars] = []
+    for operand in op.operands:
+        values = known.get(operand) or _constant_scalars(operand)
+        if values is None:
+            return None
+        operands.append(values)
     if op.name == "stablehlo.reshape":
         return operands[0]
     if op.name == "stablehlo.concatenate":

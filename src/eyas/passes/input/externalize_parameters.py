@@ -86,8 +86,11 @@ def _tensor_constants(module: mlir.Module) -> list[mlir.Operation]:
     found: list[mlir.Operation] = []
 
     def visit(op: mlir.Operation) -> mlir.WalkResult:
-        if op.name == "arith.constant" and isinstance(op.results[0].type, mlir.RankedTensorType):
-            found.append(op)
+        if op.name == "arith.constant":
+            type_ = op.results[0].type
+            # The binding cannot hold an attribute of complex numbers; such constants stay where they are.
+            if isinstance(type_, mlir.RankedTensorType) and not isinstance(type_.element_type, mlir.ComplexType):
+                found.append(op)
         return mlir.WalkResult.ADVANCE
 
     module.operation.walk(visit)

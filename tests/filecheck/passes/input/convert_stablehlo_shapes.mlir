@@ -25,8 +25,9 @@ func.func @main(%x: tensor<?x1xf32>) -> (tensor<?x8xf32>, tensor<?xf32>) {
   %c8s = stablehlo.constant dense<8> : tensor<i32>
   %p = stablehlo.multiply %n, %c8s : tensor<i32>
   %p1 = stablehlo.reshape %p : (tensor<i32>) -> tensor<1xi32>
-  // CHECK: [[F:%.*]] = tensor.from_elements [[P]] : tensor<1xi32>
-  // CHECK: [[R:%.*]] = tensor.reshape [[B]]([[F]]) : (tensor<?x8xf32>, tensor<1xi32>) -> tensor<?xf32>
+  // CHECK: [[PI:%.*]] = arith.index_cast [[P]] : i32 to index
+  // CHECK: [[F:%.*]] = tensor.from_elements [[PI]] : tensor<1xindex>
+  // CHECK: [[R:%.*]] = tensor.reshape [[B]]([[F]]) : (tensor<?x8xf32>, tensor<1xindex>) -> tensor<?xf32>
   %r = stablehlo.dynamic_reshape %b, %p1 : (tensor<?x8xf32>, tensor<1xi32>) -> tensor<?xf32>
   // CHECK: return [[B]], [[R]]
   return %b, %r : tensor<?x8xf32>, tensor<?xf32>

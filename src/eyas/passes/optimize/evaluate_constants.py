@@ -1,0 +1,218 @@
+"""`evaluate-constants`: what depends on weights alone is computed once, at compile time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import func
+
+from eyas.dialects import flow
+from eyas.frontends.parameters import Parameter
+from eyas.frontends.program import Argument, Signature
+from eyas.ir import Pass
+from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands
+
+# Ops that move no data; hoisting one alone would only store the weight twice.
+_FREE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
+_SOURCES = ("flow.parameter", "arith.constant")
+# A result may be larger than what it is made from by this much.
+_MAX_GROWTH_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class EvaluateConstants(Pass):
+    """Compiles and runs the constant part of the program on this machine, with Eyas itself.
+
+    A value is constant when all it is computed from is; the ones that the rest of the program uses become parameters.
+    Fills and splats are left alone, because making them again is cheaper than storing them.
+
+        %0 = flow.parameter "fc.weight"
+        %1 = linalg.transpose %0            =>      %1 = flow.parameter "fc.weight#transpose"
+        %2 = linalg.matmul %arg0, %1                %2 = linalg.matmul %arg0, %1
+    """
+
+    name: ClassVar[str] = "evaluate-constants"
+    parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def run(self, module: mlir.Module) -> None:
+        for function in functions(module):
+            block = entry_block(function)
+            constant = _constant_ops(block)
+            leaves = _leaves(block, constant)
+            if leaves:
+                arrays = _evaluate(leaves, constant, self.parameters)
+                self._replace(leaves, arrays)
+
+    def _replace(self, leaves: list[mlir.Value], arrays: list[np.ndarray]) -> None:
+        for value, array in zip(leaves, arrays, strict=True):
+            key = self._fresh_key(value)
+            self.parameters[key] = Parameter.of_array(key, array)
+            op = defining_op(value)
+            assert op is not None
+            with mlir.InsertionPoint.after(op), op.location:
+                parameter = flow.ParameterOp(mlir.StringAttr.get(key), value.type)
+            value.replace_all_uses_with(parameter.value)
+
+    def _fresh_key(self, value: mlir.Value) -> str:
+        """The name of the weight that it is made from, and what was done last."""
+        op = defining_op(value)
+        assert op is not None
+        source = _first_parameter(op) or "constant"
+        key = base = f"{source.split('#')[0]}#{op.name.split('.')[1]}"
+        number = 1
+        while key in self.parameters:
+            number += 1
+            key = f"{base}{number}"
+        return key
+
+
+def _constant_ops(block: mlir.Block) -> set[mlir.Operation]:
+    """Ops that depend on nothing but parameters and constants, and on at least one parameter or table."""
+    constant: set[mlir.Operation] = set()
+    weighty: set[mlir.Operation] = set()
+    for view in block.operations:
+        op = view.operation
+        if op.name in _SOURCES or op.name == "tensor.empty":
+            if not op.operands:
+                constant.add(op)
+            if op.name == "flow.parameter" or _is_table(op):
+                weighty.add(op)
+            continue
+        if op.name.startswith(("flow.", "func.", "cf.", "scf.")) or not op.results:
+            continue
+        owners = [_owner_in(value, block) for value in nested_operands(op)]
+        if all(owner is _INSIDE or owner in constant for owner in owners):
+            constant.add(op)
+            if any(owner in weighty for owner in owners):
+                weighty.add(op)
+    return {op for op in constant if op in weighty or op.name in (*_SOURCES, "tensor.empty", "linalg.fill")}
+
+
+_INSIDE = object()
+
+
+def _owner_in(value: mlir.Value, block: mlir.Block) -> object:
+    """The op of this block that makes a value; a mark for values made inside a nested region; None for arguments."""
+    owner = value.owner
+    if isinstance(owner, mlir.Block):
+        return None if owner == block else _INSIDE
+    return owner.operation if owner.operation.block == block else _INSIDE
+
+
+def _is_table(op: mlir.Operation) -> bool:
+    if op.name != "arith.constant" or not is_tensor(op.results[0]):
+        return False
+    attribute = op.attributes["value"]
+    return not (isinstance(attribute, mlir.DenseElementsAttr) and attribute.is_splat)
+
+
+def _leaves(block: mlir.Block, constant: set[mlir.Operation]) -> list[mlir.Value]:
+    """Constant values that other ops use and that are worth storing."""
+    found = []
+    for view in block.operations:
+        op = view.operation
+        if op not in constant or op.name in (*_SOURCES, *_FREE, "tensor.empty", "linalg.fill"):
+            continue
+        for result in op.results:
+            users = [use.owner.operation for use in result.uses]
+            if is_tensor(result) and any(_is_real_user(user, constant) for user in users) and _is_worth_it(op):
+                found.append(result)
+    return found
+
+
+def _is_real_user(user: mlir.Operation, constant: set[mlir.Operation]) -> bool:
+    """Whether a value leaves the constant part here; a free reshape only passes it on."""
+    if user not in constant:
+        return True
+    return user.name in _FREE and any(
+        _is_real_user(use.owner.operation, constant) for result in user.results for use in result.uses
+    )
+
+
+def _is_worth_it(op: mlir.Operation) -> bool:
+    made = sum(_bytes(result.type) for result in op.results)
+    read = sum(_bytes(operand.type) for operand in op.operands if is_tensor(operand))
+    return made <= read + _MAX_GROWTH_BYTES
+
+
+def _bytes(type_: mlir.Type) -> int:
+    shaped = mlir.RankedTensorType(type_)
+    width = getattr(shaped.element_type, "width", 64)
+    return math.prod(shaped.shape) * max(1, width // 8)
+
+
+def _first_parameter(op: mlir.Operation) -> str | None:
+    stack, seen = [op], set()
+    while stack:
+        current = stack.pop(0)
+        if current.name == "flow.parameter":
+            return current.attributes["key"].value
+        if current in seen:
+            continue
+        seen.add(current)
+        stack += [owner for value in nested_operands(current) if (owner := defining_op(value)) is not None]
+    return None
+
+
+def _evaluate(leaves: list[mlir.Value], constant: set[mlir.Operation], parameters: dict[str, Any]) -> list[np.ndarray]:
+    """Clones what the leaves need into a program of its own, compiles it for this machine, and runs it."""
+    from eyas.pipelines.compiler import Compilation
+    from eyas.pipelines.phases import Options, Phase
+    from eyas.runtime import load
+
+    module = mlir.Module.create(mlir.Location.unknown())
+    with mlir.InsertionPoint(module.body), mlir.Location.unknown():
+        function = func.FuncOp("main", ([], [leaf.type for leaf in leaves]))
+        block = function.add_entry_block()
+    clones: dict[mlir.Value, mlir.Value] = {}
+    needed = _needed(leaves)
+    with mlir.InsertionPoint(block):
+        original = defining_op(leaves[0])
+        assert original is not None
+        for view in original.block.operations:
+            if view.operation in needed:
+                _clone(view.operation, clones)
+        func.ReturnOp([clones[leaf] for leaf in leaves], loc=mlir.Location.unknown())
+    results = tuple(Argument(f"r{i}", _dtype(leaf.type), tuple(mlir.ShapedType(leaf.type).shape)) for i, leaf in enumerate(leaves))
+    options = Options(parameters=parameters)
+    compilation = Compilation(module, parameters, Signature((), results), options)
+    compilation.run(Phase.DISPATCH, Phase.VM)
+    made = load(compilation.finish().to_bytes())()
+    return [made] if len(leaves) == 1 else list(made)
+
+
+def _needed(leaves: list[mlir.Value]) -> set[mlir.Operation]:
+    needed: set[mlir.Operation] = set()
+    stack = [defining_op(leaf) for leaf in leaves]
+    while stack:
+        op = stack.pop()
+        if op is None or op in needed:
+            continue
+        needed.add(op)
+        stack += [defining_op(value) for value in nested_operands(op)]
+    return needed
+
+
+def _clone(op: mlir.Operation, clones: dict[mlir.Value, mlir.Value]) -> None:
+    copy = op.clone().operation
+
+    def remap(target: mlir.Operation) -> None:
+        for position, value in enumerate(target.operands):
+            if value in clones:
+                target.operands[position] = clones[value]
+        for region in target.regions:
+            for inner_block in region.blocks:
+                for inner in inner_block.operations:
+                    remap(inner.operation)
+
+    remap(copy)
+    clones.update(zip(op.results, copy.results, strict=True))
+
+
+def _dtype(type_: mlir.Type) -> str:
+    text = str(mlir.RankedTensorType(type_).element_type)
+    return {"complex<f32>": "c64", "complex<f64>": "c128"}.get(text, text)
