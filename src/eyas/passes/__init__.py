@@ -12,6 +12,7 @@ from eyas.ir.passes import Pass
 # name -> module under eyas.passes; the class is the name in CamelCase.
 PASSES: dict[str, str] = {
     "compile-executables": "codegen.compile_executables",
+    "convert-conv-layout": "optimize.convert_conv_layout",
     "convert-flow-to-stream": "schedule.convert_flow_to_stream",
     "convert-hal-to-vm": "vm.convert_hal_to_vm",
     "convert-reshapes-to-flow": "dispatch.convert_reshapes_to_flow",
@@ -23,6 +24,7 @@ PASSES: dict[str, str] = {
     "insert-barriers": "schedule.insert_barriers",
     "outline-dispatches": "dispatch.outline_dispatches",
     "plan-memory": "schedule.plan_memory",
+    "propagate-transposes": "optimize.propagate_transposes",
     "reuse-in-place": "schedule.reuse_in_place",
     "tie-shapes": "dispatch.tie_shapes",
     "convert-stablehlo-control-flow": "input.convert_stablehlo_control_flow",

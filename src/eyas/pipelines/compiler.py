@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -9,23 +10,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch_mlir import ir as mlir
 
 import eyas
 from eyas.errors import CompileError
-from eyas.frontends.program import ImportedProgram
+from eyas.frontends.parameters import Parameter as ImportedParameter
+from eyas.frontends.program import Argument, ImportedProgram
 from eyas.frontends.program import Signature as ImportedSignature
-from eyas.ir import raise_as_compile_error
+from eyas.ir import make_context, parse_module, raise_as_compile_error
 from eyas.ir.walk import find_ops, functions
 from eyas.module import container
 from eyas.module.program import Program, Signature, Symbol, TensorSpec
 from eyas.passes.schedule.plan_memory import ARENA_BYTES, LOWER_BOUND_BYTES
+from eyas.pipelines import weights_file
 from eyas.pipelines.encode import encode_program
 from eyas.pipelines.phases import Options, Phase, pipeline
 from eyas.targets import Target
 
 Observer = Callable[[Phase, str, float], None]
+
+# Module attributes that make a dump complete: a later process resumes from it with nothing but the weights.
+SIGNATURE, CALL, SOURCE, SOURCE_DIGEST = "flow.signature", "flow.call", "flow.source", "flow.source_digest"
+PARAMETERS_FILE = "parameters.safetensors"
 
 
 @dataclass
@@ -40,17 +46,47 @@ class Compilation:
     source_digest: str = ""
     call_tree: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    last_good: tuple[Phase | None, bytes] = (None, b"")
+    """The last phase that was completed and its module as bytecode: what a reproducer starts from."""
 
     @staticmethod
     def of(imported: ImportedProgram, options: Options) -> Compilation:
         parameters = dict(imported.parameters)
-        return Compilation(
+        made = Compilation(
             imported.module,
             parameters,
             imported.signature,
             replace(options, parameters=parameters),
             f"{imported.source.kind}: {imported.source.description}",
+            imported.digest,
+            call_tree_of(imported),
         )
+        made._write_attributes()
+        return made
+
+    @staticmethod
+    def resume(
+        text: str | bytes, options: Options, weights: Mapping[str, ImportedParameter], source: str = "<text>"
+    ) -> Compilation:
+        """Takes up a dump of any phase; go on with `run` from the phase after it."""
+        module = parse_module(text, make_context(), source)
+        attributes = module.operation.attributes
+        if SIGNATURE not in attributes:
+            raise CompileError(
+                f"{source} has no '{SIGNATURE}' on its module, so it is not a dump of a phase; write one with"
+                " `eyas compile --dump-phases` or `--to`, or compile the file without `--from`"
+            )
+
+        def text_of(name: str) -> str:
+            return mlir.StringAttr(attributes[name]).value if name in attributes else ""
+
+        try:
+            signature, call = signature_from_json(text_of(SIGNATURE)), json.loads(text_of(CALL) or "{}")
+        except (ValueError, KeyError, TypeError) as error:
+            raise CompileError(f"{source}: '{SIGNATURE}' or '{CALL}' cannot be read: {error}") from None
+        parameters = dict(weights)
+        options = replace(options, parameters=parameters)
+        return Compilation(module, parameters, signature, options, text_of(SOURCE), text_of(SOURCE_DIGEST), call)
 
     def run(
         self,
@@ -58,9 +94,14 @@ class Compilation:
         last: Phase = Phase.VM,
         dump: Path | None = None,
         observer: Observer | None = None,
+        on_phase: Callable[[Phase], None] | None = None,
     ) -> None:
-        """Runs the phases from `first` to `last`; writes the module after each into `dump`."""
+        """Runs the phases from `first` to `last`; writes the module after each into `dump`, weights beside them."""
+        weights = dict(self.parameters)
         for phase in list(Phase)[first.ordinal : last.ordinal + 1]:
+            if on_phase is not None:
+                on_phase(phase)
+            self._keep_last_good(phase)
             begin = time.perf_counter()
             steps = pipeline(phase, self.options)
             steps.run(
@@ -73,11 +114,35 @@ class Compilation:
             self.seconds[phase.value] = time.perf_counter() - begin
             if dump is not None:
                 dump.mkdir(parents=True, exist_ok=True)
-                path = dump / f"{phase.ordinal + 1}.{phase.value}.mlir"
-                path.write_text(self.module.operation.get_asm(large_elements_limit=16))
+                (dump / f"{phase.ordinal + 1}.{phase.value}.mlir").write_text(self.as_text())
+                weights |= self.parameters
+        if dump is not None and weights:
+            weights_file.write(dump / PARAMETERS_FILE, weights)
 
-    def finish(self) -> CompiledProgram:
-        """Encodes the program after the last phase."""
+    def as_text(self) -> str:
+        """The module as text that `resume` takes: constants in full, since only weights live elsewhere."""
+        return self.module.operation.get_asm()
+
+    def _keep_last_good(self, next_phase: Phase) -> None:
+        buffer = io.BytesIO()
+        self.module.operation.write_bytecode(buffer)
+        done = list(Phase)[next_phase.ordinal - 1] if next_phase.ordinal else None
+        self.last_good = (done, buffer.getvalue())
+
+    def _write_attributes(self) -> None:
+        values = {
+            SIGNATURE: signature_to_json(self.signature),
+            CALL: json.dumps(self.call_tree) if self.call_tree else "",
+            SOURCE: self.source,
+            SOURCE_DIGEST: self.source_digest,
+        }
+        for name, value in values.items():
+            if value:
+                self.module.operation.attributes[name] = mlir.StringAttr.get(value, self.module.context)
+
+    def finish(self, external_weights: Path | None = None) -> CompiledProgram:
+        """Encodes the program after the last phase. `external_weights` is a safetensors file to write, which must
+        then stay beside the module."""
         used = {op.attributes["index"].value for op in find_ops(self.module, "vm.param")}
         missing = used - set(self.parameters)
         if missing:
@@ -86,8 +151,12 @@ class Compilation:
                 f" '{min(missing)}'; pass the file that holds them"
             )
         arrays = {key: self.parameters[key].array() for key in self.parameters if key in used}
-        arrays = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
         records, data = container.layout_parameters(arrays)
+        if external_weights is not None and records:
+            weights_file.write(external_weights, {key: self.parameters[key] for key in arrays})
+            file = external_weights.name
+            records = tuple(replace(one, offset=0, external=file, key=one.name) for one in records)
+            data = []
         by_name = {record.name: record for record in records}
         signature = to_program_signature(self.signature)
         names = [function.attributes["sym_name"].value for function in functions(self.module)]
@@ -167,3 +236,24 @@ def signature_to_json(signature: ImportedSignature) -> str:
             "symbols": {name: list(bounds) for name, bounds in signature.symbols.items()},
         }
     )
+
+
+def signature_from_json(text: str) -> ImportedSignature:
+    """The inverse of `signature_to_json`."""
+    data = json.loads(text)
+
+    def arguments(rows: list[list[Any]]) -> tuple[Argument, ...]:
+        return tuple(Argument(name, dtype, tuple(dims)) for name, dtype, dims in rows)
+
+    symbols = {name: (low, high) for name, (low, high) in data["symbols"].items()}
+    return ImportedSignature(arguments(data["arguments"]), arguments(data["results"]), symbols)
+
+
+def call_tree_of(imported: ImportedProgram) -> dict[str, Any]:
+    """How the model's own call nests, as plain data; empty for flat positional tensors and flat results."""
+    call, out = imported.in_tree, imported.out_tree
+    flat_in = not call.keywords.children and all(child.kind == "leaf" for child in call.positional.children)
+    flat_out = out.kind == "leaf" or (
+        out.kind == "tuple" and len(out.children) > 1 and all(child.kind == "leaf" for child in out.children)
+    )
+    return {} if flat_in and flat_out else {"in": call.to_json(), "out": out.to_json()}

@@ -74,6 +74,9 @@ def _input(options: Options) -> list[Pass | Upstream]:
 def _optimize(options: Options) -> list[Pass | Upstream]:
     return [
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
+        _make("convert-conv-layout"),
+        _make("propagate-transposes"),
+        Upstream("canonicalize,cse"),
         _make("evaluate-constants", parameters=options.parameters),
         Upstream("canonicalize,cse"),
     ]

@@ -1,0 +1,105 @@
+"""Building and reading linalg ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import linalg, tensor
+
+from eyas.ir.walk import defining_op
+
+
+def transpose(value: mlir.Value, permutation: Sequence[int]) -> mlir.Value:
+    """A tensor whose dimension i is dimension `permutation[i]` of `value`."""
+    type_ = mlir.RankedTensorType(value.type)
+    shape = [type_.shape[p] for p in permutation]
+    init = empty_like(value, shape, list(permutation))
+    op = linalg.TransposeOp(
+        result=[mlir.RankedTensorType.get(shape, type_.element_type)],
+        input=value,
+        init=init,
+        permutation=mlir.DenseI64ArrayAttr.get(list(permutation)),
+    )
+    linalg.fill_builtin_region(op.operation)
+    return op.results[0]
+
+
+def empty_like(value: mlir.Value, shape: Sequence[int], source_dims: Sequence[int]) -> mlir.Value:
+    """An empty tensor of `shape`; a dynamic dimension i has the size of `value`'s dimension `source_dims[i]`."""
+    dynamic = mlir.ShapedType.get_dynamic_size()
+    sizes = [
+        tensor.DimOp(value, index_constant(source)).result if size == dynamic else size
+        for size, source in zip(shape, source_dims, strict=True)
+    ]
+    return tensor.EmptyOp(sizes, mlir.RankedTensorType(value.type).element_type).result
+
+
+def index_constant(value: int) -> mlir.Value:
+    from torch_mlir.dialects import arith
+
+    return arith.ConstantOp(mlir.IndexType.get(), value).result
+
+
+def generic(
+    inputs: Sequence[mlir.Value],
+    outputs: Sequence[mlir.Value],
+    maps: Sequence[mlir.AffineMap],
+    iterators: Sequence[str],
+) -> linalg.GenericOp:
+    """A linalg.generic with an empty body block whose arguments have the element types of the operands."""
+    op = linalg.GenericOp(
+        [output.type for output in outputs],
+        list(inputs),
+        list(outputs),
+        mlir.ArrayAttr.get([mlir.AffineMapAttr.get(map_) for map_ in maps]),
+        mlir.ArrayAttr.get([mlir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in iterators]),
+    )
+    types = [element_type(value) for value in [*inputs, *outputs]]
+    op.regions[0].blocks.append(*types, arg_locs=[mlir.Location.current] * len(types))
+    return op
+
+
+def element_type(value: mlir.Value) -> mlir.Type:
+    return value.type.element_type if isinstance(value.type, mlir.ShapedType) else value.type
+
+
+def clone_body(source: mlir.Block, target: mlir.Block, values: dict[mlir.Value, mlir.Value]) -> list[mlir.Value]:
+    """Copies a linalg body; `values` maps the old block arguments. Returns what the body yields."""
+    with mlir.InsertionPoint(target):
+        for view in source.operations:
+            op = view.operation
+            if op.name == "linalg.yield":
+                return [values.get(value, value) for value in op.operands]
+            copy = op.clone().operation
+            for position, value in enumerate(copy.operands):
+                if value in values:
+                    copy.operands[position] = values[value]
+            values.update(zip(op.results, copy.results, strict=True))
+    raise AssertionError("a linalg body ends with linalg.yield")
+
+
+def split_operands(op: mlir.Operation | mlir.OpView) -> tuple[list[mlir.Value], list[mlir.Value]]:
+    """Inputs and outputs (inits) of a linalg op on tensors."""
+    operands, inits = list(op.operation.operands), len(op.operation.results)
+    return operands[: len(operands) - inits], operands[len(operands) - inits :]
+
+
+def is_elementwise(op: mlir.Operation) -> bool:
+    """A generic with only parallel loops that writes each element once, in order."""
+    if op.name != "linalg.generic" or len(op.results) != 1:
+        return False
+    maps = [mlir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
+    identity = mlir.AffineMap.get_identity(maps[-1].n_dims)
+    return maps[-1] == identity and all("parallel" in str(kind) for kind in op.attributes["iterator_types"])
+
+
+def permutation_of(op: mlir.Operation) -> list[int]:
+    """The permutation of a linalg.transpose."""
+    return list(mlir.DenseI64ArrayAttr(op.attributes["permutation"]))
+
+
+def fill_value(value: mlir.Value) -> mlir.Value | None:
+    """The scalar of a tensor made by linalg.fill, else None."""
+    op = defining_op(value)
+    return op.operands[0] if op is not None and op.name == "linalg.fill" else None
