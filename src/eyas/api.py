@@ -2,34 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from eyas.errors import CompileError, UsageError
 from eyas.frontends import import_model
+from eyas.frontends.program import ImportedProgram, Signature
+from eyas.ir import clone_into
 from eyas.pipelines.compiler import Compilation
 from eyas.pipelines.phases import Options
-from eyas.runtime import Module, load
+from eyas.runtime import Module
+from eyas.runtime.module import load_open_file
 
 
 def compile(
     model: Any,
     example_inputs: Sequence[Any] = (),
     *,
+    kwargs: Mapping[str, Any] | None = None,
     target: str = "llvm-cpu",
     dynamic_shapes: Any = None,
     device: str = "local-task",
     threads: int | None = None,
     disable: Sequence[str] = (),
     dump_phases: str | Path | None = None,
+    max_arena_bytes: int = 0,
+    progress: bool | None = None,
 ) -> Module:
-    """Compiles a model for this machine (or `target`) and loads it."""
-    imported = import_model(model, *example_inputs, dynamic_shapes=dynamic_shapes)
-    compilation = Compilation.of(imported, Options(target=target, disable=tuple(disable)))
-    compilation.run(dump=Path(dump_phases) if dump_phases else None)
-    return load(compilation.finish().to_bytes(), device=device, threads=threads)
+    """Compiles a model for this machine and loads it; the result is called as the model is.
+
+    `model` is an nn.Module, an ExportedProgram, a JAX function, an onnx.ModelProto, what `eyas.export` returned, or the
+    path of a .pt2, .onnx or .mlir file. `example_inputs` and `kwargs` are one call's arguments; `dynamic_shapes` says
+    which of their sizes may change (`torch.export.Dim`s, or names for ONNX). `disable` leaves passes and strategies out,
+    `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory for intermediate
+    values. `progress` shows it on stderr: None means when that is a terminal.
+
+        module = eyas.compile(model, (x,))
+        module(x); module.save("model.eyas")
+    """
+    if not isinstance(example_inputs, (tuple, list)):
+        raise UsageError(
+            f"example_inputs must be a tuple of the call's arguments, got a {type(example_inputs).__name__};"
+            " for one tensor write (x,)"
+        )
+    if isinstance(model, Exported):
+        if example_inputs or kwargs or dynamic_shapes is not None:
+            raise UsageError("an exported program already has its inputs; pass it alone")
+        imported = model._copy()
+    else:
+        imported = import_model(model, *example_inputs, dynamic_shapes=dynamic_shapes, **(kwargs or {}))
+    options = Options(target=target, disable=tuple(disable), max_arena_bytes=max_arena_bytes)
+    dump = Path(dump_phases) if dump_phases else None
+    if progress is None:
+        progress = sys.stderr.isatty()
+    if progress:
+        from eyas.cli.progress import CompileProgress
+
+        with CompileProgress() as shown:
+            compilation = Compilation.of(imported, replace(options, on_kernel=shown.on_kernel))
+            compilation.run(dump=dump, on_phase=lambda phase: shown.on_phase(phase, compilation))
+    else:
+        compilation = Compilation.of(imported, options)
+        compilation.run(dump=dump)
+    return _load(compilation, device, threads)
 
 
-def export(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: Any):
-    """Imports a model without compiling it; print the result to read the program."""
-    return import_model(model, *args, dynamic_shapes=dynamic_shapes, **kwargs)
+def _load(compilation: Compilation, device: str, threads: int | None) -> Module:
+    """Through a file without a name, which is mapped: the weights are never in memory a second time."""
+    file = tempfile.TemporaryFile(prefix="eyas-")
+    try:
+        compilation.finish().write(file)
+        file.flush()
+    except OSError as error:
+        file.close()
+        raise CompileError(
+            f"the module could not be written to '{tempfile.gettempdir()}': {error}; set TMPDIR to a folder with room"
+        ) from error
+    return load_open_file(file, device, threads)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A model as Eyas sees it before compilation. Printing it shows the program in the framework's own ops."""
+
+    program: ImportedProgram
+
+    @property
+    def mlir(self) -> str:
+        """The program as MLIR in the framework's dialect (torch, StableHLO), weights by name."""
+        return self.program.as_text(level="source")
+
+    @property
+    def linalg(self) -> str:
+        """The program in the input contract, as the compiler's first phase takes it."""
+        return self.program.as_text(level="linalg")
+
+    @property
+    def signature(self) -> Signature:
+        """What the program takes and gives, flat."""
+        return self.program.signature
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The weights by name; `.array()` of one gives its values."""
+        return self.program.parameters
+
+    def print(self, level: str = "source", file: Any = None) -> None:
+        """Prints the program; `level` is 'source' or 'linalg'."""
+        print(self.program.as_text(level=level), file=file)
+
+    def compile(self, **options: Any) -> Module:
+        """Compiles the program; takes the keywords of `eyas.compile`."""
+        return compile(self, **options)
+
+    def _copy(self) -> ImportedProgram:
+        """Compilation changes the module that it is given."""
+        program = self.program
+        return replace(program, module=clone_into(program.module.operation, program.module.context))
+
+    def __str__(self) -> str:
+        return self.mlir
+
+    def __repr__(self) -> str:
+        return f"<eyas exported {self.program}>"
+
+
+def export(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: Any) -> Exported:
+    """Imports a model without compiling it; print the result to read the program.
+
+    exported = eyas.export(model, *example_inputs)
+    print(exported); module = exported.compile()
+    """
+    return Exported(import_model(model, *args, dynamic_shapes=dynamic_shapes, **kwargs))

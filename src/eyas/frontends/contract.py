@@ -19,6 +19,7 @@ from eyas.frontends.program import print_module
 from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module, run_upstream
 from eyas.passes.input.drop_asserts import DropAsserts
 from eyas.passes.input.externalize_parameters import ExternalizeParameters, take_values
+from eyas.passes.input.narrow_scalars import NarrowScalars
 from eyas.passes.input.verify_input_contract import VerifyInputContract, op_label
 from eyas.passes.input.wrap_scalars import WrapScalars
 
@@ -30,6 +31,7 @@ TO_CONTRACT = PassPipeline(
         WrapScalars(),
         # Index arithmetic arrives as affine.apply from some importers.
         Upstream("lower-affine"),
+        NarrowScalars(),
         Upstream("canonicalize,cse,symbol-dce"),
         ExternalizeParameters(),
         VerifyInputContract(),

@@ -15,13 +15,14 @@ from typing import Any
 import torch
 from torch._ops import HigherOrderOperator
 from torch.export.graph_signature import ConstantArgument, OutputKind
-from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_MLIR_TYPE_ASM, FxImporter, GraphNodeImporter
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.contract import finish, keep_early_text, lower, prepare_context
 from eyas.frontends.locations import describe_source
 from eyas.frontends.program import ImportedProgram, Source
+from eyas.frontends.torch_decompositions import decomposition_table
 from eyas.frontends.torch_signature import call_trees, make_signature
 from eyas.frontends.torch_weights import LiteralImporter, Locations, Weights
 
@@ -66,7 +67,7 @@ def import_exported(
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            program = exported.run_decompositions(get_decomposition_table())
+            program = exported.run_decompositions(decomposition_table())
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {_first_line(error)}") from error
     _refuse_mutation(program, training)
@@ -100,6 +101,7 @@ def _export(
     if not args and not kwargs and _required_arguments(model):
         needed = ", ".join(_required_arguments(model))
         raise UsageError(f"{type(model).__name__}.forward needs example inputs: {needed}; pass them after the model")
+    args, kwargs = _distinct((args, kwargs))
     if isinstance(dynamic_shapes, dict):
         dynamic_shapes = _complete_dynamic_shapes(model, args, kwargs, dynamic_shapes)
     with warnings.catch_warnings(), torch.no_grad():
@@ -111,6 +113,22 @@ def _export(
                 f"torch.export could not trace {type(model).__name__}: {_first_line(error)}; the model's forward must"
                 " not branch on tensor values, and shapes that vary must be declared with dynamic_shapes"
             ) from error
+
+
+def _distinct(inputs: Any) -> Any:
+    """Copies tensors that occur twice among the example inputs: torch.export would make one argument of them."""
+    seen: set[int] = set()
+
+    def separate(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        key = leaf.data_ptr() or id(leaf)
+        if key in seen:
+            return leaf.detach().clone()
+        seen.add(key)
+        return leaf
+
+    return pytree.tree_map(separate, inputs)
 
 
 def _load(path: str) -> torch.export.ExportedProgram:

@@ -31,6 +31,7 @@ PASSES: dict[str, str] = {
     "convert-stablehlo-shapes": "input.convert_stablehlo_shapes",
     "drop-asserts": "input.drop_asserts",
     "externalize-parameters": "input.externalize_parameters",
+    "narrow-scalars": "input.narrow_scalars",
     "verify-input-contract": "input.verify_input_contract",
     "wrap-scalars": "input.wrap_scalars",
 }

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import io
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from torch_mlir import ir as mlir
 
 import eyas
+from eyas.codegen.common.flops import count_flops
+from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.frontends.parameters import Parameter as ImportedParameter
 from eyas.frontends.program import Argument, ImportedProgram
@@ -31,6 +33,7 @@ Observer = Callable[[Phase, str, float], None]
 
 # Module attributes that make a dump complete: a later process resumes from it with nothing but the weights.
 SIGNATURE, CALL, SOURCE, SOURCE_DIGEST = "flow.signature", "flow.call", "flow.source", "flow.source_digest"
+WORK = "hal.work"  # kernel -> [flops of one dispatch or -1, how often it is dispatched]
 PARAMETERS_FILE = "parameters.safetensors"
 
 
@@ -81,8 +84,8 @@ class Compilation:
             return mlir.StringAttr(attributes[name]).value if name in attributes else ""
 
         try:
-            signature, call = signature_from_json(text_of(SIGNATURE)), json.loads(text_of(CALL) or "{}")
-        except (ValueError, KeyError, TypeError) as error:
+            signature, call = signature_from_text(text_of(SIGNATURE)), ast.literal_eval(text_of(CALL) or "{}")
+        except (ValueError, KeyError, TypeError, SyntaxError) as error:
             raise CompileError(f"{source}: '{SIGNATURE}' or '{CALL}' cannot be read: {error}") from None
         parameters = dict(weights)
         options = replace(options, parameters=parameters)
@@ -103,6 +106,8 @@ class Compilation:
                 on_phase(phase)
             self._keep_last_good(phase)
             begin = time.perf_counter()
+            if phase is Phase.CODEGEN:
+                self._count_work()
             steps = pipeline(phase, self.options)
             steps.run(
                 self.module, lambda step, _, took: observer(phase, str(step), took) if observer is not None else None
@@ -129,10 +134,20 @@ class Compilation:
         done = list(Phase)[next_phase.ordinal - 1] if next_phase.ordinal else None
         self.last_good = (done, buffer.getvalue())
 
+    def _count_work(self) -> None:
+        """Notes the arithmetic of each kernel while its loops can still be read."""
+        callees = [op.attributes["callee"].value for op in find_ops(self.module, "hal.dispatch")]
+        with self.module.context:
+            work = {}
+            for op in filter(flow.is_executable, self.module.body.operations):
+                name, flops = op.attributes["sym_name"].value, count_flops(op)
+                work[name] = mlir.DenseI64ArrayAttr.get([-1 if flops is None else flops, callees.count(name)])
+            self.module.operation.attributes[WORK] = mlir.DictAttr.get(work)
+
     def _write_attributes(self) -> None:
         values = {
-            SIGNATURE: signature_to_json(self.signature),
-            CALL: json.dumps(self.call_tree) if self.call_tree else "",
+            SIGNATURE: signature_to_text(self.signature),
+            CALL: repr(self.call_tree) if self.call_tree else "",
             SOURCE: self.source,
             SOURCE_DIGEST: self.source_digest,
         }
@@ -170,9 +185,19 @@ class Compilation:
         for key, name in ((ARENA_BYTES, "arena_bytes"), (LOWER_BOUND_BYTES, "arena_lower_bound_bytes")):
             if key in main.attributes:
                 memory[name] = main.attributes[key].value
+        attributes = self.module.operation.attributes
+        counted = mlir.DictAttr(attributes[WORK]) if WORK in attributes else {}
+        work = {
+            name: list(mlir.DenseI64ArrayAttr(counted[name]) if name in counted else (-1, 0))
+            for executable in find_ops(self.module, "hal.executable")
+            for name in (one["name"].value for one in executable.exports)
+        }
+        total = None if any(flops < 0 for flops, _ in work.values()) else sum(f * n for f, n in work.values())
         executables = [
             {
                 "name": one["name"].value,
+                "flops": work[one["name"].value][0] if work[one["name"].value][0] >= 0 else None,
+                "dispatches": work[one["name"].value][1],
                 "strategy": one["strategy"].value,
                 "knobs": one["knobs"].value,
                 "rejected": [mlir.StringAttr(reason).value for reason in one["rejected"]],
@@ -189,6 +214,7 @@ class Compilation:
                 "source_digest": self.source_digest,
             },
             "memory": memory,
+            "flops": total,
             "kernels": executables,
             "compile_seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             **({"call": self.call_tree} if self.call_tree else {}),
@@ -204,8 +230,9 @@ class CompiledProgram:
     parameters: list
     manifest: Mapping[str, Any]
 
-    def save(self, path: str | Path) -> None:
-        container.write(path, self.program, self.images, self.parameters, self.manifest)
+    def write(self, target: str | Path | IO[bytes]) -> None:
+        """Streams the module to a path or an open file; weights are never copied as a whole."""
+        container.write(target, self.program, self.images, self.parameters, self.manifest)
 
     def to_bytes(self) -> bytes:
         return container.to_bytes(self.program, self.images, self.parameters, self.manifest)
@@ -227,9 +254,9 @@ def to_program_signature(signature: ImportedSignature) -> Signature:
     )
 
 
-def signature_to_json(signature: ImportedSignature) -> str:
-    """The signature as text, kept in dumps so that a later phase can be resumed."""
-    return json.dumps(
+def signature_to_text(signature: ImportedSignature) -> str:
+    """The signature as a Python literal (whose quotes MLIR need not escape), so that a dump can be resumed."""
+    return repr(
         {
             "arguments": [[a.name, a.dtype, list(a.dims)] for a in signature.arguments],
             "results": [[r.name, r.dtype, list(r.dims)] for r in signature.results],
@@ -238,9 +265,9 @@ def signature_to_json(signature: ImportedSignature) -> str:
     )
 
 
-def signature_from_json(text: str) -> ImportedSignature:
-    """The inverse of `signature_to_json`."""
-    data = json.loads(text)
+def signature_from_text(text: str) -> ImportedSignature:
+    """The inverse of `signature_to_text`."""
+    data = ast.literal_eval(text)
 
     def arguments(rows: list[list[Any]]) -> tuple[Argument, ...]:
         return tuple(Argument(name, dtype, tuple(dims)) for name, dtype, dims in rows)

@@ -63,9 +63,7 @@ def read(path: Path) -> dict[str, Parameter]:
         length = struct.unpack_from("<Q", data)[0]
         header = json.loads(bytes(data[8 : 8 + length]))
         start = 8 + length
-        return {
-            name: _parameter(name, entry, data[start:]) for name, entry in header.items() if name != "__metadata__"
-        }
+        return {name: _parameter(name, entry, data[start:]) for name, entry in header.items() if name != "__metadata__"}
     except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise UsageError(f"{path} is not a safetensors file: {error}") from error
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
 import shutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from eyas.errors import CallError, ModuleError, UsageError
 from eyas.module.program import Signature, Symbol, TensorSpec
@@ -88,10 +90,12 @@ class Function:
 class Module:
     """A module on a device. Calling it calls its function `main` (or its only one).
 
-    One NumPy array or torch tensor for a single result, a tuple for several. Results own their memory.
+    The call and its results nest as the model's own did: dicts, keyword arguments, objects of the framework where it
+    is loaded. `functions` have the flat form: arrays in, one array or a tuple of them out. NumPy gives NumPy, torch gives
+    torch. Results own their memory.
     """
 
-    def __init__(self, core: _core.Module, device: _core.Device, source: Path | bytes) -> None:
+    def __init__(self, core: _core.Module, device: _core.Device, source: Path | bytes | IO[bytes]) -> None:
         self._core, self._device, self._source = core, device, source
         self._context = _core.Context(core, device)
         signatures = {name: _signature(args, results, symbols) for name, args, results, symbols in core.functions()}
@@ -100,14 +104,15 @@ class Module:
         }
         only = next(iter(self.functions.values())) if len(self.functions) == 1 else None
         self._main = self.functions.get("main", only)
-        self._call = self._main._call if self._main else self._no_main
+        self._call: Callable[..., Any] = self._main._call if self._main else self._no_main
+        self._call_named: Callable[..., Any] = self._main or self._no_main
+        if self._main and "call" in self.manifest:
+            self._call = self._call_named = _nested_call(self._main._call, self.manifest["call"])
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if named and self._main:
-            return self._main(*args, **named)
-        return self._call(*args)
+        return self._call_named(*args, **named) if named else self._call(*args)
 
-    def _no_main(self, *args: Any) -> Any:
+    def _no_main(self, *args: Any, **named: Any) -> Any:
         raise CallError(f"the module has no function 'main'; call one of .functions: {', '.join(self.functions)}")
 
     @property
@@ -138,12 +143,23 @@ class Module:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the module's file. External weights stay where they are."""
-        if isinstance(self._source, bytes):
-            part = Path(f"{os.fspath(path)}.{os.getpid()}.part")
-            part.write_bytes(self._source)
+        if isinstance(self._source, Path) and os.path.exists(path) and os.path.samefile(self._source, path):
+            return
+        part = Path(f"{os.fspath(path)}.{os.getpid()}.part")
+        try:
+            with open(part, "wb") as out:
+                if isinstance(self._source, bytes):
+                    out.write(self._source)
+                elif isinstance(self._source, Path):
+                    with open(self._source, "rb") as source:
+                        shutil.copyfileobj(source, out, 1 << 22)
+                else:
+                    self._source.seek(0)
+                    shutil.copyfileobj(self._source, out, 1 << 22)
             os.replace(part, path)
-        elif not (os.path.exists(path) and os.path.samefile(self._source, path)):
-            shutil.copyfile(self._source, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
 
     def profile(self, *args: Any, runs: int = 1, function: str | None = None) -> list[list[Event]]:
         """Calls the module `runs` times, after one call to warm up, and times every command: one list for each run.
@@ -163,6 +179,40 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<eyas module {', '.join(f'{n}{f.signature}' for n, f in self.functions.items())}>"
+
+
+def _nested_call(call: Callable[..., Any], trees: Any) -> Callable[..., Any]:
+    """A call with the model's own nesting around the flat one."""
+    from eyas.frontends.trees import CallTree, Tree
+
+    try:
+        arguments, single = CallTree.from_json(trees["in"]), Tree.from_json(trees["out"]).leaf_count == 1
+    except (KeyError, TypeError, ValueError, AttributeError, StopIteration, RecursionError) as error:
+        raise ModuleError(f"manifest.json: 'call' cannot be read: {type(error).__name__}: {error}") from error
+
+    @functools.cache
+    def results() -> Tree:  # at the first call, when the framework of the results is loaded if it ever is
+        return Tree.from_json(_known_types(trees["out"]))
+
+    def nested(*args: Any, **named: Any) -> Any:
+        flat = call(*arguments.flatten(args, named))
+        return results().unflatten([flat] if single else flat)
+
+    return nested
+
+
+def _known_types(data: Any) -> Any:
+    """Drops the names of types that are not plain data: what a file names must not decide what gets called."""
+    if isinstance(data, list):
+        return [_known_types(item) for item in data]
+    if not isinstance(data, dict) or "constant" in data:
+        return data
+    kept = {key: _known_types(value) for key, value in data.items()}
+    module, _, name = str(data.get("type", "")).partition(":")
+    kind = getattr(sys.modules.get(module), name, None)
+    if isinstance(kind, type) and (issubclass(kind, (tuple, dict)) or dataclasses.is_dataclass(kind)):
+        return kept
+    return {key: value for key, value in kept.items() if key != "type"}
 
 
 def _signature(args: list[Any], results: list[Any], symbols: dict[str, tuple[int, int, int]]) -> Signature:
@@ -196,7 +246,13 @@ def load(
     return _finish(_core.Module.open(os.fspath(path), verify), handle, path, path.parent)
 
 
-def _finish(core: _core.Module, device: _core.Device, source: Path | bytes, folder: Path) -> Module:
+def load_open_file(file: IO[bytes], device: str = "local-task", threads: int | None = None) -> Module:
+    """Loads a module from an open file that may have no name any more; the module keeps it open, for `save`."""
+    core = _core.Module.open(f"/proc/self/fd/{file.fileno()}", False)
+    return _finish(core, _device(device, threads or 0), file, Path())
+
+
+def _finish(core: _core.Module, device: _core.Device, source: Path | bytes | IO[bytes], folder: Path) -> Module:
     files: dict[str, safetensors.File] = {}
     for ordinal, (name, dtype, shape, _, external, key) in enumerate(core.parameters()):
         if external:

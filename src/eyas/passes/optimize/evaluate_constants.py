@@ -11,6 +11,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import func
 
 from eyas.dialects import flow
+from eyas.frontends.literals import array_of
 from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import Argument, Signature
 from eyas.ir import Pass
@@ -41,11 +42,25 @@ class EvaluateConstants(Pass):
     def run(self, module: mlir.Module) -> None:
         for function in functions(module):
             block = entry_block(function)
+            self._store_tables(block)
             constant = _constant_ops(block)
             leaves = _leaves(block, constant)
             if leaves:
                 arrays = _evaluate(leaves, constant, self.parameters)
                 self._replace(leaves, arrays)
+
+    def _store_tables(self, block: mlir.Block) -> None:
+        """Tables that are still in the IR become parameters too, so that dispatches which differ only in them are equal."""
+        tables = [view.operation for view in block.operations if _is_table(view.operation)]
+        for number, op in enumerate(tables):
+            key = f"constant_{number}"
+            while key in self.parameters:
+                key += "_"
+            self.parameters[key] = Parameter.of_array(key, array_of(op.attributes["value"]))
+            with mlir.InsertionPoint(op), op.location:
+                parameter = flow.ParameterOp(mlir.StringAttr.get(key), op.results[0].type)
+            op.results[0].replace_all_uses_with(parameter.value)
+            op.erase()
 
     def _replace(self, leaves: list[mlir.Value], arrays: list[np.ndarray]) -> None:
         for value, array in zip(leaves, arrays, strict=True):

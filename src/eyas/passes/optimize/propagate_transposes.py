@@ -9,7 +9,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import tensor
 
 from eyas.dialects import flow
-from eyas.ir import Pass
+from eyas.ir import Pass, run_upstream
 from eyas.ir.structured import (
     clone_body,
     element_type,
@@ -43,19 +43,22 @@ class PropagateTransposes(Pass):
             changed = False
             for op in find_ops(module, "linalg.transpose"):
                 changed |= _simplify(op.operation)
+            run_upstream(module, "canonicalize")
 
 
 def _simplify(op: mlir.Operation) -> bool:
+    """Applies one rule. What is replaced stays behind without users, and later clean-up removes it."""
     uses = list(op.results[0].uses)
     if not uses:
-        op.erase()
-        return True
+        return False
     permutation = permutation_of(op)
     if _moves_unit_dims_only(op, permutation):
         _replace_by_reshape(op)
         return True
     for use in uses:
         user = use.owner.operation
+        if user.results and not any(list(result.uses) for result in user.results):
+            continue
         with mlir.InsertionPoint(user), user.location:
             rule = _RULES.get(user.name)
             if rule is not None and rule(op, user, permutation):
@@ -73,7 +76,6 @@ def _replace_by_reshape(op: mlir.Operation) -> None:
     with mlir.InsertionPoint(op), op.location:
         view = flow.ReshapeOp(op.operands[0], [], op.results[0].type)
     op.results[0].replace_all_uses_with(view.result)
-    op.erase()
 
 
 def _compose(op: mlir.Operation, user: mlir.Operation, permutation: list[int]) -> bool:
@@ -82,7 +84,6 @@ def _compose(op: mlir.Operation, user: mlir.Operation, permutation: list[int]) -
     source = op.operands[0]
     value = source if combined == sorted(combined) else transpose(source, combined)
     user.results[0].replace_all_uses_with(value)
-    user.erase()
     return True
 
 
@@ -111,7 +112,6 @@ def _through_pad(op: mlir.Operation, user: mlir.Operation, permutation: list[int
                 copy = view.operation.clone().operation
                 values.update(zip(view.operation.results, copy.results, strict=True))
     user.results[0].replace_all_uses_with(transpose(pad.result, permutation))
-    user.erase()
     return True
 
 
@@ -157,7 +157,6 @@ def _through_elementwise(op: mlir.Operation, user: mlir.Operation, permutation: 
     new = generic(new_inputs, [output], [*new_maps, identity], ["parallel"] * rank)
     _move_body(user, new)
     user.results[0].replace_all_uses_with(transpose(new.results[0], permutation))
-    user.erase()
     return True
 
 
@@ -180,7 +179,6 @@ def _absorb(op: mlir.Operation, user: mlir.Operation, permutation: list[int]) ->
     _move_body(user, new)
     for old, fresh in zip(user.results, new.results, strict=True):
         old.replace_all_uses_with(fresh)
-    user.erase()
     return True
 
 
@@ -193,7 +191,6 @@ def _through_concat(op: mlir.Operation, user: mlir.Operation, permutation: list[
     type_ = mlir.RankedTensorType.get([shape[p] for p in _inverse(permutation)], element_type(user.results[0]))
     new = tensor.ConcatOp(type_, dim, sources)
     user.results[0].replace_all_uses_with(transpose(new.result, permutation))
-    user.erase()
     return True
 
 

@@ -1,0 +1,151 @@
+"""How composite torch ops are taken apart, where the importer's own way is slow or inexact.
+
+The importer computes variances in f64, carries an argmax through softmax, and has a rounded constant in the tanh form
+of GELU. These decompositions stay in f32 (half types are widened for reductions, as torch's kernels do) and leave plain
+elementwise and reduction ops that fuse.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+@functools.cache
+def decomposition_table() -> dict[Any, Callable[..., Any]]:
+    """The importer's table with ours on top."""
+    return {
+        **get_decomposition_table(),
+        aten._safe_softmax.default: safe_softmax,
+        aten._softmax.default: softmax,
+        aten.gelu.default: gelu,
+        aten.native_layer_norm.default: native_layer_norm,
+        aten.pow.Tensor_Scalar: power,
+        aten.scaled_dot_product_attention.default: scaled_dot_product_attention,
+        aten.var.correction: variance,
+        aten.var_mean.correction: variance_and_mean,
+    }
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(q k^T scale + mask) v. Only a given mask can hide a whole row, whose result is then 0."""
+    if dropout_p > 0.0:
+        return NotImplemented
+    if enable_gqa and key.shape[-3] != query.shape[-3]:
+        repeats = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
+    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = torch.matmul(query * factor, key.transpose(-2, -1))
+    if is_causal:
+        rows, columns = query.shape[-2], key.shape[-2]
+        below = torch.ones(rows, columns, dtype=torch.bool, device=query.device).tril()
+        scores = torch.where(below, scores, float("-inf"))
+    if attn_mask is None:
+        weights = torch.softmax(scores, -1)
+    else:
+        if attn_mask.dtype == torch.bool:
+            scores = torch.where(attn_mask, scores, float("-inf"))
+        else:
+            scores = scores + attn_mask.to(scores.dtype)
+        weights = safe_softmax(scores, -1)
+    return torch.matmul(weights, value)
+
+
+def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
+    """exp(x - max) / sum."""
+    wide = _widened(x)
+    powers = torch.exp(wide - wide.amax(dim, keepdim=True))
+    result = powers / powers.sum(dim, keepdim=True)
+    return result if half_to_float else result.to(x.dtype)
+
+
+def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """Softmax that gives 0 for rows that are all -inf."""
+    wide = _widened(x if dtype is None else x.to(dtype))
+    largest = wide.amax(dim, keepdim=True)
+    powers = torch.exp(wide - torch.where(largest == float("-inf"), 0.0, largest))
+    total = powers.sum(dim, keepdim=True)
+    return (powers / torch.where(total == 0.0, 1.0, total)).to(dtype or x.dtype)
+
+
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """The tanh form; the exact one lowers well by itself."""
+    if approximate != "tanh":
+        return NotImplemented
+    wide = _widened(x)
+    inner = math.sqrt(2.0 / math.pi) * (wide + 0.044715 * (wide * wide * wide))
+    return (0.5 * wide * (1.0 + torch.tanh(inner))).to(x.dtype)
+
+
+def native_layer_norm(
+    x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(x - mean) rsqrt(variance + eps) weight + bias, in two passes."""
+    wide = _widened(x)
+    dims = list(range(x.dim() - len(normalized_shape), x.dim()))
+    mean = wide.mean(dims, keepdim=True)
+    centered = wide - mean
+    scale = torch.rsqrt((centered * centered).mean(dims, keepdim=True) + eps)
+    result = centered * scale
+    if weight is not None:
+        result = result * weight
+    if bias is not None:
+        result = result + bias
+    return result.to(x.dtype), mean, scale
+
+
+def variance(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
+    """Mean of squared distances from the mean, with Bessel's correction."""
+    return variance_and_mean(x, dim, correction=correction, keepdim=keepdim)[0]
+
+
+def variance_and_mean(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean, in two passes."""
+    if x.is_complex():
+        return NotImplemented
+    dims = list(dim) if dim else list(range(x.dim()))
+    count: Any = 1
+    for index in dims:
+        count = count * x.shape[index]
+    wide = _widened(x)
+    mean = wide.mean(dims, keepdim=True)
+    centered = wide - mean
+    total = (centered * centered).sum(dims, keepdim=keepdim)
+    divisor = count - (1 if correction is None else correction)
+    result = total / max(divisor, 0) if isinstance(divisor, (int, float)) else total / divisor
+    return result.to(x.dtype), (mean if keepdim else wide.mean(dims)).to(x.dtype)
+
+
+def power(x: Tensor, exponent: float) -> Tensor:
+    """Small whole exponents as products, square roots as such."""
+    if exponent in (2, 3, 4) and (x.is_floating_point() or isinstance(exponent, int)):
+        square = x * x
+        return square if exponent == 2 else square * x if exponent == 3 else square * square
+    if exponent in (0.5, -0.5) and x.is_floating_point():
+        return torch.sqrt(x) if exponent == 0.5 else torch.rsqrt(x)
+    return NotImplemented
+
+
+def _widened(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
