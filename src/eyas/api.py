@@ -37,7 +37,7 @@ def compile(
 
     `model` is an nn.Module, an ExportedProgram, a JAX function, an onnx.ModelProto, what `eyas.export` returned, or the
     path of a .pt2, .onnx or .mlir file. `example_inputs` and `kwargs` are one call's arguments; `dynamic_shapes` says
-    which of their sizes may change (`torch.export.Dim`s, or names for ONNX). `disable` leaves passes and strategies out,
+    which of their sizes may change (`torch.export.Dim`s, or names for ONNX). `disable` leaves passes or strategies out,
     `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory for intermediate
     values. `progress` shows it on stderr: None means when that is a terminal.
 

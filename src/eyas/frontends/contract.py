@@ -18,6 +18,7 @@ from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import print_module
 from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module, run_upstream
 from eyas.passes.input.drop_asserts import DropAsserts
+from eyas.passes.input.drop_unused_results import DropUnusedResults
 from eyas.passes.input.externalize_parameters import ExternalizeParameters, take_values
 from eyas.passes.input.narrow_scalars import NarrowScalars
 from eyas.passes.input.verify_input_contract import VerifyInputContract, op_label
@@ -33,6 +34,8 @@ TO_CONTRACT = PassPipeline(
         Upstream("lower-affine"),
         NarrowScalars(),
         Upstream("canonicalize,cse,symbol-dce"),
+        DropUnusedResults(),
+        Upstream("canonicalize,cse"),
         ExternalizeParameters(),
         VerifyInputContract(),
     )

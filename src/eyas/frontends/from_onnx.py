@@ -19,6 +19,7 @@ from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends import onnx_prepare as prepare
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context, try_in_child
 from eyas.frontends.literals import by_name, by_value
+from eyas.frontends.onnx_corrections import correct
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import Argument, ImportedProgram, Signature, Source
@@ -68,6 +69,9 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
 
 def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str, Parameter], Any]:
     prepare.infer_shapes(source)
+    if correct(source):
+        prepare.normalize(source)
+        prepare.infer_shapes(source)
     prepare.check_types(source)
     proto = source.proto
     proto.graph.name = "main"

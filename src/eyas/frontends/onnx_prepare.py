@@ -32,8 +32,9 @@ def normalize(model: OnnxModel) -> None:
         if not node.name or node.name in seen:
             node.name = f"{node.name or node.op_type}_{index}"
         seen.add(node.name)
-    constants = [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]
-    for node in constants:
+    for node in [node for node in graph.node if node.op_type == "Constant"]:
+        if not node.attribute or node.attribute[0].name != "value":
+            continue
         tensor = node.attribute[0].t
         if tensor.data_type != onnx.TensorProto.STRING:
             graph.initializer.add().CopyFrom(tensor)

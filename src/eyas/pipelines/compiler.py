@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import time
 from collections.abc import Callable, Mapping
@@ -109,9 +110,8 @@ class Compilation:
             if phase is Phase.CODEGEN:
                 self._count_work()
             steps = pipeline(phase, self.options)
-            steps.run(
-                self.module, lambda step, _, took: observer(phase, str(step), took) if observer is not None else None
-            )
+            seen = None if observer is None else functools.partial(_report, observer, phase)
+            steps.run(self.module, seen)
             try:
                 self.module.operation.verify()
             except mlir.MLIRError as error:
@@ -219,6 +219,10 @@ class Compilation:
             "compile_seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             **({"call": self.call_tree} if self.call_tree else {}),
         }
+
+
+def _report(observer: Observer, phase: Phase, step: Any, _: mlir.Module, seconds: float) -> None:
+    observer(phase, str(step), seconds)
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,9 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
         # Sizes first: once ops are in executables, nobody can ask them for their shapes.
         _make("tie-shapes"),
         Upstream("lower-affine,canonicalize,cse"),
+        _make("unify-dimensions"),
+        _make("fold-index-ranges"),
+        Upstream("canonicalize,cse"),
         _make("convert-reshapes-to-flow"),
         _make("form-dispatches"),
         _make("outline-dispatches"),

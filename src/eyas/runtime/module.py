@@ -91,8 +91,8 @@ class Module:
     """A module on a device. Calling it calls its function `main` (or its only one).
 
     The call and its results nest as the model's own did: dicts, keyword arguments, objects of the framework where it
-    is loaded. `functions` have the flat form: arrays in, one array or a tuple of them out. NumPy gives NumPy, torch gives
-    torch. Results own their memory.
+    is loaded. `functions` have the flat form: arrays in, one array or a tuple of them out. NumPy gives NumPy, torch
+    gives torch. Results own their memory.
     """
 
     def __init__(self, core: _core.Module, device: _core.Device, source: Path | bytes | IO[bytes]) -> None:

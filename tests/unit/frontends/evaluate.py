@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Callable
 
 import numpy as np
 from torch_mlir.dialects import linalg
@@ -36,8 +37,10 @@ def evaluate(program: ImportedProgram, *arguments: np.ndarray) -> list[np.ndarra
     module = parse_module(text, prepare_context())
     with module.context:
         module.body.operations[0].attributes["llvm.emit_c_interface"] = mlir.UnitAttr.get()
+    run_upstream(module, "func.func(tm-tensor-bufferize)")
+    _each(module, "bufferization.to_tensor", _mark_restrict)
     run_upstream(module, TO_MEMORY)
-    _copies_to_linalg(module)
+    _each(module, "memref.copy", _copy_by_linalg)
     run_upstream(module, TO_LLVM)
     engine = ExecutionEngine(module, opt_level=0)
     inputs = [np.ascontiguousarray(argument) for argument in arguments]
@@ -53,20 +56,29 @@ def evaluate(program: ImportedProgram, *arguments: np.ndarray) -> list[np.ndarra
     return [_to_numpy(getattr(results, name), dtype) for (name, _), dtype in zip(fields, dtypes, strict=True)]
 
 
-def _copies_to_linalg(module: mlir.Module) -> None:
-    """`memref.copy` would call a runtime library that is not in the wheel."""
-    copies: list[mlir.Operation] = []
+def _each(module: mlir.Module, name: str, change: Callable[[mlir.Operation], None]) -> None:
+    found: list[mlir.Operation] = []
 
     def visit(op: mlir.Operation) -> mlir.WalkResult:
-        if op.name == "memref.copy":
-            copies.append(op)
+        if op.name == name:
+            found.append(op)
         return mlir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    for op in copies:
+    for op in found:
         with mlir.InsertionPoint(op), op.location:
-            linalg.copy(op.operands[0], outs=[op.operands[1]])
-        op.erase()
+            change(op)
+
+
+def _mark_restrict(op: mlir.Operation) -> None:
+    """What tm-tensor-bufferize allocates has no other name."""
+    op.attributes["restrict"] = mlir.UnitAttr.get()
+
+
+def _copy_by_linalg(op: mlir.Operation) -> None:
+    """`memref.copy` would call a runtime library that is not in the wheel."""
+    linalg.copy(op.operands[0], outs=[op.operands[1]])
+    op.erase()
 
 
 def _parameters_as_arguments(text: str) -> tuple[str, list[str]]:

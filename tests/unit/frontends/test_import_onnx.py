@@ -178,6 +178,34 @@ def test_function_body_stands_in_for_an_op_without_lowering():
     np.testing.assert_allclose(evaluate(import_model(model), x)[0], run_onnx(model, x=x)[0], rtol=1e-4, atol=1e-5)
 
 
+def test_quantization_along_an_axis():
+    scale, zero = np.array([0.5, 0.25, 2.0], np.float32), np.array([1, 128, 200], np.uint8)
+    byte = TensorProto.UINT8
+    model = model_of(
+        [
+            ("QuantizeLinear", ["x", "s", "z"], ["q"], {"axis": 1}),
+            ("DequantizeLinear", ["q", "s", "z"], ["y"], {"axis": 1}),
+        ],
+        {"x": (FLOAT, [2, 3, 4])},
+        {"q": (byte, [2, 3, 4]), "y": (FLOAT, [2, 3, 4])},
+        {"s": scale, "z": zero},
+    )
+    x = (RNG.standard_normal((2, 3, 4)) * 40).astype(np.float32)
+    for got, want in zip(evaluate(import_model(model), x), run_onnx(model, x=x), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_tanh_gelu_is_exact():
+    model = model_of([("Gelu", ["x"], ["y"], {"approximate": "tanh"})], {"x": (FLOAT, [64])}, {"y": (FLOAT, [64])})
+    x = np.linspace(-4, 4, 64, dtype=np.float32)
+    np.testing.assert_allclose(evaluate(import_model(model), x)[0], run_onnx(model, x=x)[0], rtol=1e-5, atol=2e-6)
+
+
+def test_operators_with_wrong_lowerings_are_refused():
+    model = model_of([("Det", ["x"], ["y"], {})], {"x": (FLOAT, [2, 2])}, {"y": (FLOAT, [])})
+    fails_with(UnsupportedOpError, r"\(Det, .*no pivoting", model)
+
+
 def test_model_local_functions_are_inlined():
     body = helper.make_function(
         "mine", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 20)]

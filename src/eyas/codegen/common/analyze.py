@@ -263,7 +263,10 @@ class _Analysis:
         if not reductions and self._fuse_into_registers(op, inputs, exprs, order, loops):
             return
         self._materialize([*inputs, *inits])
-        accesses = [self._access(value, expr, order) for value, expr in zip(inputs, exprs, strict=False)]
+        accesses = [
+            self._access(value, expr, order) if list(argument.uses) else None
+            for value, expr, argument in zip(inputs, exprs, body.arguments, strict=False)
+        ]
         outputs, init_accesses = [], []
         for index, init in enumerate(inits):
             storage = self._result_storage(op.results[index])

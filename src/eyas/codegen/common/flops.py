@@ -1,4 +1,4 @@
-"""How much arithmetic a dispatch does: contractions and convolutions, counted as is usual, two for a multiply and add."""
+"""How much arithmetic a dispatch does: contractions and convolutions, two operations for each multiply and add."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _MULTIPLIES = {"arith.mulf", "arith.muli", "complex.mul"}
 
 
 def count_flops(function: mlir.OpView) -> int | None:
-    """Floating-point (or integer) operations of all multiply-add reductions below `function`; None when a size of one of
-    them is known only at run time. Elementwise work is not counted."""
+    """Operations of all multiply-add reductions below `function`; None when a size of one of them is known only at run
+    time. Elementwise work is not counted."""
     total: int | None = 0
 
     def visit(op: mlir.Operation) -> mlir.WalkResult:

@@ -64,12 +64,13 @@ class Access:
 class Statement:
     """One linalg op over loops of a nest; without a body it copies its input.
 
-    `inputs` are accesses, scalars, or (statement, output) of an earlier statement of the nest, kept in registers.
+    `inputs` are accesses, scalars, (statement, output) of an earlier statement of the nest, kept in registers, or None for
+    one that the body does not read.
     `inits[i]` is a constant (a scalar value defined outside), an Access, or None when the old value is not read.
     """
 
     body: mlir.Block | None
-    inputs: list[Access | mlir.Value | tuple[int, int]]
+    inputs: list[Access | mlir.Value | tuple[int, int] | None]
     outputs: list[Access | None]
     inits: list[mlir.Value | Access | None]
     reductions: tuple[int, ...]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
-from eyas.codegen.common.sizes import ONE, ZERO
+from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement, Unsupported
+from eyas.codegen.common.sizes import ONE, ZERO, product
+
+_MAX_LOCAL_ELEMENTS = 16_384
 
 
 def normalize(kernel: Kernel) -> None:
@@ -34,6 +36,14 @@ def normalize(kernel: Kernel) -> None:
 
 def _shrink_locals(kernel: Kernel) -> None:
     """Memory local to a workgroup holds one iteration of the shared loops."""
+    storages = {id(access.storage): access.storage for nest in kernel.nests for access in nest.accesses}
+    for storage in storages.values():
+        if storage.binding is not None:
+            continue
+        storage.shape = storage.shape[kernel.shared :]
+        elements = product(storage.shape).static
+        if elements is None or elements > _MAX_LOCAL_ELEMENTS:
+            raise Unsupported("an intermediate is too large for a workgroup's stack")
     for nest in kernel.nests:
         _map_accesses(
             nest,

@@ -209,6 +209,8 @@ class _NestEmitter:
                         arguments.append(loads.get(source, row, vector))
                     elif isinstance(source, tuple):
                         arguments.append(made[source][row][vector])
+                    elif source is None:
+                        arguments.append(None)
                     else:
                         arguments.append(self.memory.scalar(source))
                 arguments += [old[row][vector] for old in olds]

@@ -16,7 +16,6 @@ from eyas.codegen.llvm_cpu.interface import Interface
 class Memory:
     def __init__(self, kernel: Kernel, interface: Interface):
         self.at = interface
-        self.shared = kernel.shared
         self.buffers: dict[int, mlir.Value] = {}
         self.scalars: dict[mlir.Value, mlir.Value] = dict(zip(kernel.scalar_arguments, interface.constants, strict=True))
         self.tensors = kernel.tensors
@@ -33,7 +32,7 @@ class Memory:
                 type_ = mlir.MemRefType.get([mlir.ShapedType.get_dynamic_size()], element)
                 value = self.at.binding(storage.binding, type_, [self.size(count)], [self.at.index(1)])
             else:
-                count = product(storage.shape[self.shared :]).static
+                count = product(storage.shape).static
                 assert count is not None, "dispatch formation gives dynamic intermediates a binding"
                 with self.at.top:
                     alignment = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), 64)

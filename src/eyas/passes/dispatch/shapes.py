@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, tensor
 
@@ -9,6 +12,8 @@ from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.ir import describe_location
 from eyas.ir.walk import defining_op
+
+SIGNATURE = "flow.signature"
 
 
 def dims_of(value: mlir.Value) -> list[mlir.Value]:
@@ -18,7 +23,7 @@ def dims_of(value: mlir.Value) -> list[mlir.Value]:
         return []
     owner = defining_op(value)
     if owner is None:
-        return [_argument_dim(value, dim) for _, dim in wanted]
+        return [argument_dim(value, dim) for _, dim in wanted]
     opview = owner.opview
     if isinstance(opview, flow.ReshapeOp):
         return list(opview.dims)
@@ -29,8 +34,9 @@ def dims_of(value: mlir.Value) -> list[mlir.Value]:
     raise CompileError(f"the size of a tensor made at {describe_location(owner.location)} depends on its data")
 
 
-def _argument_dim(value: mlir.Value, dim: int) -> mlir.Value:
+def argument_dim(value: mlir.Value, dim: int) -> mlir.Value:
     """`tensor.dim` of an argument, made once at the top of the function."""
+    value, dim = first_with_same_symbol(value, dim)
     block = value.owner
     for use in value.uses:
         user = use.owner.operation
@@ -44,3 +50,25 @@ def _argument_dim(value: mlir.Value, dim: int) -> mlir.Value:
                 return user.results[0]
     with mlir.InsertionPoint.at_block_begin(block), mlir.Location.unknown():
         return tensor.DimOp(value, arith.ConstantOp(mlir.IndexType.get(), dim).result).result
+
+
+def first_with_same_symbol(argument: mlir.Value, dim: int) -> tuple[mlir.Value, int]:
+    """The first argument and dimension that the signature gives the same symbol; the runtime checks that they agree."""
+    block = argument.owner
+    module = block.owner.operation.parent
+    if module is None or SIGNATURE not in module.operation.attributes:
+        return argument, dim
+    arguments = _dims_by_argument(module.operation.attributes[SIGNATURE].value)
+    number = mlir.BlockArgument(argument).arg_number
+    symbol = arguments[number][dim] if number < len(arguments) and dim < len(arguments[number]) else None
+    if not isinstance(symbol, str) or not symbol.isidentifier():
+        return argument, dim
+    for position, dims in enumerate(arguments):
+        if symbol in dims:
+            return block.arguments[position], dims.index(symbol)
+    raise AssertionError("the symbol is at least where it was found")
+
+
+@functools.lru_cache(maxsize=8)
+def _dims_by_argument(signature: str) -> tuple[tuple[int | str, ...], ...]:
+    return tuple(tuple(dims) for _, _, dims in ast.literal_eval(signature)["arguments"])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from eyas.ir import Pass, mlir
+from eyas.ir.walk import find_ops
 
 _GLOBALS = ("ml_program.global", "ml_program.global_load", "ml_program.global_store", "ml_program.global_load_const")
 
@@ -14,8 +15,8 @@ _GLOBALS = ("ml_program.global", "ml_program.global_load", "ml_program.global_st
 class DropAsserts(Pass):
     """Removes `cf.assert` and the random-seed global when nothing reads it.
 
-    The checks guard against broadcasting of sizes that disagree, which the program's signature checks on entry; a
-    program of tensors has no way to stop half-way.
+    The checks guard against broadcasting of sizes that disagree, which the program's signature checks on entry. Those
+    beside a `tensor.extract` stay: they check an index that comes from data, and fail the call when it is out of range.
 
         cf.assert %same, "mismatched size for broadcast"
         ml_program.global private mutable @global_seed(dense<0> : tensor<i64>) : tensor<i64>
@@ -29,7 +30,7 @@ class DropAsserts(Pass):
         state: dict[str, list[mlir.Operation]] = {name: [] for name in _GLOBALS}
 
         def visit(op: mlir.Operation) -> mlir.WalkResult:
-            if op.name == "cf.assert":
+            if op.name == "cf.assert" and not _guards_an_index(op):
                 asserts.append(op)
             elif op.name in state:
                 state[op.name].append(op)
@@ -38,7 +39,17 @@ class DropAsserts(Pass):
         module.operation.walk(visit)
         for op in asserts:
             op.erase()
+        for op in [op for op in find_ops(module, "linalg.generic") if not op.results]:
+            op.operation.erase()  # it was there for its assert alone
         used = any(state[name] for name in _GLOBALS[1:])
         if not used:
             for op in state["ml_program.global"]:
                 op.erase()
+
+
+def _guards_an_index(op: mlir.Operation) -> bool:
+    """Whether the assert stands in a body that reads a tensor at a computed position."""
+    parent = op.parent
+    if parent is None or not parent.operation.name.startswith("linalg.") or not parent.operation.results:
+        return False
+    return any(inner.operation.name == "tensor.extract" for inner in op.block.operations)

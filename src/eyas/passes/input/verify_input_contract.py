@@ -13,7 +13,7 @@ from eyas.frontends.locations import UNKNOWN, describe_source
 from eyas.ir import Pass, mlir
 
 DIALECTS = frozenset({"func", "linalg", "tensor", "arith", "math", "scf", "complex", "tm_tensor", "builtin"})
-OPS = frozenset({"flow.parameter"})
+OPS = frozenset({"flow.parameter", "cf.assert"})
 
 # Ops of those dialects that have no meaning on immutable tensors or no place in an inlined program.
 _EXCLUDED = {

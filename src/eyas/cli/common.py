@@ -1,0 +1,169 @@
+"""What several commands share: models and modules by path, input specs, plain tables, JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eyas.errors import EyasError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from eyas.module.program import Signature
+    from eyas.runtime import Module
+
+MODEL_ENDINGS = (".onnx", ".pt2", ".mlir", ".mlirbc", ".stablehlo")
+_SPEC = re.compile(r"(?P<dims>(?:\d+x)*)(?P<dtype>[a-z]+\d*)")
+
+INPUT_HELP = "@x.npy, or a shape with what to fill it: 1x3x224x224xf32=random, 4xi64=7. NAME=... gives one by name."
+
+
+def open_module(path: Path, device: str, threads: int | None, quiet: bool = False, target: str = "llvm-cpu") -> Module:
+    """A `.eyas` file, or a model that is compiled first."""
+    if not path.is_file():
+        raise EyasError(f"no such file: '{path}'")
+    if path.suffix.lower() not in MODEL_ENDINGS:
+        from eyas.runtime import load
+
+        return load(path, device=device, threads=threads)
+    from eyas.api import compile
+
+    return compile(str(path), device=device, threads=threads, target=target, progress=False if quiet else None)
+
+
+def parse_shape(text: str) -> tuple[tuple[int, ...], np.dtype]:
+    """`1x3x224x224xf32` as a shape and a NumPy dtype."""
+    from eyas.frontends.dtypes import TABLE, numpy_dtype
+
+    match = _SPEC.fullmatch(text.strip())
+    dtype = "bool" if match and match["dtype"] == "i1" else match["dtype"] if match else ""
+    if match is None or dtype not in TABLE:
+        raise UsageError(f"'{text}' is not a shape and type such as 1x3x224x224xf32; types: {', '.join(TABLE)}")
+    return tuple(int(size) for size in match["dims"].split("x")[:-1]), numpy_dtype(dtype)
+
+
+def example_inputs(specs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+    """Inputs that only tell shapes: `1x3x8xf32` by position, `ids=1x16xi64` by name."""
+    import numpy as np
+
+    positional, named = [], {}
+    for spec in specs:
+        name, separator, text = spec.rpartition("=")
+        shape, dtype = parse_shape(text)
+        array = np.zeros(shape, dtype)
+        if separator:
+            named[name] = array
+        else:
+            positional.append(array)
+    return positional, named
+
+
+def make_inputs(specs: Sequence[str], signature: Signature) -> list[np.ndarray]:
+    """The arrays of a call in the order of the signature; without any spec, random ones of its shapes."""
+    names = [argument.name for argument in signature.args]
+    if not specs:
+        return [_from_signature(argument, index) for index, argument in enumerate(signature.args)]
+    given: dict[str, np.ndarray] = {}
+    for spec in specs:
+        name, array = _make_input(spec, len(given))
+        free = [one for one in names if one not in given]
+        if name is None and free:
+            name = free[0]
+        if name not in free:
+            what = "one more input than the function has" if name is None else f"'{name}' is unknown or given twice"
+            raise UsageError(f"--input {spec}: {what}; it takes {signature}")
+        given[name] = array
+    if missing := [name for name in names if name not in given]:
+        raise UsageError(f"no --input for {', '.join(missing)}; the function takes {signature}")
+    return [given[name] for name in names]
+
+
+def _make_input(spec: str, seed: int) -> tuple[str | None, np.ndarray]:
+    import numpy as np
+
+    left, separator, value = spec.partition("=")
+    if spec.startswith("@"):
+        return None, _load_array(spec[1:])
+    if not separator:
+        raise UsageError(f"--input {spec}: expected {INPUT_HELP}")
+    if not _SPEC.fullmatch(left):
+        _, array = _make_input(value, seed)
+        return left, array
+    shape, dtype = parse_shape(left)
+    if value == "random":
+        return None, random_array(shape, dtype, seed)
+    try:
+        values = np.array([float(item) for item in value.split(",")])
+        return None, np.broadcast_to(
+            values if values.size > 1 else values[0], shape if values.size == 1 else (values.size,)
+        ).reshape(shape).astype(dtype)
+    except ValueError:
+        raise UsageError(
+            f"--input {spec}: '{value}' must be 'random', a number, or as many numbers as {left} has, with commas"
+        ) from None
+
+
+def _load_array(path: str) -> np.ndarray:
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--input @{path}: not a NumPy .npy file: {error}") from error
+
+
+def _from_signature(argument: Any, seed: int) -> np.ndarray:
+    from eyas.frontends.dtypes import numpy_dtype
+
+    if not all(isinstance(dim, int) for dim in argument.dims):
+        sizes = "x".join("N" if isinstance(dim, str) else str(dim) for dim in argument.dims)
+        raise UsageError(f"'{argument}' has no fixed size; give one: --input {sizes}x{argument.dtype}=random")
+    return random_array(argument.dims, numpy_dtype("bool" if argument.dtype == "i1" else argument.dtype), seed)
+
+
+def random_array(shape: Sequence[int], dtype: np.dtype, seed: int) -> np.ndarray:
+    """Normal numbers; small non-negative ones for integers, which are often indices."""
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    if dtype == np.bool_:
+        return generator.integers(0, 2, shape).astype(bool)
+    if np.issubdtype(dtype, np.integer):
+        return generator.integers(0, 100, shape).astype(dtype)
+    return generator.standard_normal(shape).astype(dtype)
+
+
+def print_json(data: Any) -> None:
+    print(json.dumps(data, indent=2))
+
+
+def print_table(rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()) -> None:
+    """Columns aligned with spaces, so that it reads the same on a terminal and in a pipe. `numbers` align right."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))] if texts else []
+    for row in texts:
+        cells = [
+            cell.rjust(width) if column in numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def show_bytes(count: int) -> str:
+    """1536 as '1.5 KiB'."""
+    size, unit = float(count), "B"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def note(message: str) -> None:
+    """A remark that is no result."""
+    print(message, file=sys.stderr)

@@ -1,0 +1,24 @@
+"""`eyas devices`: what modules can run on here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from eyas.cli.common import print_json, print_table
+
+NAME = "devices"
+
+
+def command(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+    """List the devices of this machine."""
+    from eyas.runtime import devices
+
+    found = devices()
+    if json:
+        print_json([asdict(device) for device in found])
+    else:
+        rows = [("device", "workers", "name"), *((one.driver, one.workers, one.name) for one in found)]
+        print_table(rows, numbers=(1,))

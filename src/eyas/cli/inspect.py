@@ -1,0 +1,119 @@
+"""`eyas inspect`: what is in a module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from eyas.cli.common import print_json, print_table, show_bytes
+from eyas.errors import EyasError
+
+if TYPE_CHECKING:
+    from eyas.module.container import Container
+
+NAME = "inspect"
+
+
+def command(
+    module: Annotated[Path, typer.Argument(help="A .eyas module.")],
+    kernels: Annotated[bool, typer.Option("--kernels", help="Every kernel, and why no other strategy.")] = False,
+    parameters: Annotated[bool, typer.Option("--parameters", help="Every weight.")] = False,
+    bytecode: Annotated[bool, typer.Option("--bytecode", help="The host program, disassembled.")] = False,
+    verify: Annotated[bool, typer.Option(help="Check every digest, which reads all weights.")] = True,
+    json: Annotated[bool, typer.Option("--json", help="Everything but bytecode as JSON.")] = False,
+) -> None:
+    """Show what a module holds and where it came from."""
+    from eyas.module import container
+
+    if not module.is_file():
+        raise EyasError(f"no such file: '{module}'")
+    opened = container.read(module, verify=verify)
+    if bytecode:
+        from eyas.module.assembler import disassemble
+
+        print(disassemble(opened.program), end="")
+        return
+    report = describe(module, opened)
+    if json:
+        print_json(report)
+    else:
+        _print(report, kernels, parameters)
+
+
+def describe(path: Path, opened: Container) -> dict[str, Any]:
+    """All that is known of a module without running it."""
+    manifest, program = opened.manifest, opened.program
+    memory = dict(manifest.get("memory", {}))
+    if memory.get("arena_lower_bound_bytes"):
+        memory["arena_ratio"] = round(memory["arena_bytes"] / memory["arena_lower_bound_bytes"], 4)
+    return {
+        "module": str(path),
+        "bytes": path.stat().st_size,
+        "provenance": manifest.get("provenance", {}),
+        "functions": {function.name: str(function.signature) for function in program.functions},
+        "executables": [
+            {"name": e.name, "format": e.format, "features": list(e.features), "bytes": len(opened.executables[e.name])}
+            for e in program.executables
+        ],
+        "kernels": manifest.get("kernels", []),
+        "flops": manifest.get("flops"),
+        "parameters": [
+            {
+                "name": p.name,
+                "dtype": p.dtype,
+                "shape": list(p.shape),
+                "bytes": p.bytes,
+                **({"file": p.external} if p.external else {}),
+            }
+            for p in program.parameters
+        ],
+        "memory": memory,
+        "compile_seconds": manifest.get("compile_seconds", {}),
+        "entries": [{"name": e.name, "bytes": e.length, "sha256": e.digest.hex()} for e in opened.entries],
+    }
+
+
+def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
+    print(f"{report['module']}: {show_bytes(report['bytes'])}")
+    rows = [(name.replace("_", " "), value) for name, value in report["provenance"].items() if value]
+    rows += [("function", f"{name}{signature}") for name, signature in report["functions"].items()]
+    for one in report["executables"]:
+        rows.append(("executable", f"{one['name']}: {one['format']}, {show_bytes(one['bytes'])}"))
+        if one["features"]:
+            rows.append(("needs", ", ".join(one["features"])))
+    used: dict[str, int] = {}
+    for kernel in report["kernels"]:
+        used[kernel["strategy"]] = used.get(kernel["strategy"], 0) + 1
+    by_strategy = ", ".join(f"{count} {name}" for name, count in used.items())
+    rows.append(("kernels", f"{len(report['kernels'])}" + (f": {by_strategy}" if used else "")))
+    if report["flops"]:
+        rows.append(("flops", f"{report['flops'] / 1e6:,.3f} million a call"))
+    stored = sum(one["bytes"] for one in report["parameters"])
+    files = sorted({one["file"] for one in report["parameters"] if "file" in one})
+    outside = f" in {', '.join(files)}" if files else ""
+    rows.append(("parameters", f"{len(report['parameters'])}, {show_bytes(stored)}{outside}"))
+    if memory := report["memory"]:
+        bound = memory.get("arena_lower_bound_bytes")
+        ratio = f", {memory['arena_ratio']:.3f} x the lower bound of {show_bytes(bound)}" if bound else ""
+        rows.append(("arena", f"{show_bytes(memory['arena_bytes'])}{ratio}"))
+    if seconds := report["compile_seconds"]:
+        rows.append(("compiled in", ", ".join(f"{name} {value:.2f} s" for name, value in seconds.items())))
+    print_table(rows)
+    print()
+    entries = [("entry", "bytes", "sha256"), *((e["name"], e["bytes"], e["sha256"]) for e in report["entries"])]
+    print_table(entries, numbers=(1,))
+    if kernels:
+        _print_kernels(report["kernels"])
+    if parameters and report["parameters"]:
+        print()
+        print_table([(p["name"], f"{p['dtype']}{p['shape']}", show_bytes(p["bytes"])) for p in report["parameters"]])
+
+
+def _print_kernels(kernels: list[dict[str, Any]]) -> None:
+    for kernel in kernels:
+        flops = f", {kernel['flops'] / 1e6:.2f} MFLOP" if kernel.get("flops") else ""
+        print(f"\n{kernel['name']}: {kernel['strategy']} {kernel['knobs']}{flops}, {kernel.get('dispatches', '?')} x")
+        for reason in kernel["rejected"]:
+            print(f"    not {reason}")

@@ -1,0 +1,96 @@
+"""`drop-unused-results`: linalg ops compute only what is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from eyas.ir import Pass, mlir
+
+
+@dataclass(frozen=True)
+class DropUnusedResults(Pass):
+    """Removes results of `linalg.generic` that nothing reads, with the part of the body that only they need.
+
+    The torch importer finds a maximum together with its index; in a softmax the index is never used, and it would keep
+    the reduction from being vectorised.
+
+        %m:2 = linalg.generic ... outs(%a, %b : tensor<4xf32>, tensor<4xi64>) { ... linalg.yield %max, %index }
+    becomes, when %m#1 has no user,
+        %m = linalg.generic ... outs(%a : tensor<4xf32>) { ... linalg.yield %max }
+    """
+
+    name: ClassVar[str] = "drop-unused-results"
+
+    def run(self, module: mlir.Module) -> None:
+        ops: list[mlir.Operation] = []
+
+        def visit(op: mlir.Operation) -> mlir.WalkResult:
+            if op.name == "linalg.generic" and len(op.results) > 1:
+                ops.append(op)
+            return mlir.WalkResult.ADVANCE
+
+        module.operation.walk(visit)
+        for op in ops:
+            if droppable := _droppable_results(op):
+                _rebuild(op, droppable)
+
+
+def _droppable_results(op: mlir.Operation) -> set[int]:
+    """Results without users whose running value feeds nothing but themselves."""
+    block = op.regions[0].blocks[0]
+    end = list(block.operations)[-1].operation
+    inputs = len(op.operands) - len(op.results)
+    unused = {index for index, result in enumerate(op.results) if not list(result.uses)}
+    if len(unused) == len(op.results):
+        # The whole op is dead; that is for canonicalize to see.
+        return set()
+    needed = _needed_values([end.operands[i] for i in range(len(op.results)) if i not in unused])
+    return {index for index in unused if block.arguments[inputs + index] not in needed}
+
+
+def _needed_values(roots: list[mlir.Value]) -> set[mlir.Value]:
+    needed: set[mlir.Value] = set()
+    pending = list(roots)
+    while pending:
+        value = pending.pop()
+        if value in needed:
+            continue
+        needed.add(value)
+        if isinstance(value.owner, mlir.OpView | mlir.Operation):
+            owner = value.owner.operation
+            pending += owner.operands
+            # What an inner region reads counts as read by its op.
+            for region in owner.regions:
+                for block in region.blocks:
+                    for inner in block.operations:
+                        pending += inner.operation.operands
+    return needed
+
+
+def _rebuild(op: mlir.Operation, dropped: set[int]) -> None:
+    inputs = len(op.operands) - len(op.results)
+    kept = [index for index in range(len(op.results)) if index not in dropped]
+    operands = [*list(op.operands)[:inputs], *(op.operands[inputs + index] for index in kept)]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    maps = list(mlir.ArrayAttr(attributes["indexing_maps"]))
+    attributes["indexing_maps"] = mlir.ArrayAttr.get([*maps[:inputs], *(maps[inputs + index] for index in kept)])
+    with mlir.InsertionPoint(op), op.location:
+        attributes["operandSegmentSizes"] = mlir.DenseI32ArrayAttr.get([inputs, len(kept)])
+        types = [op.results[index].type for index in kept]
+        smaller = mlir.Operation.create(op.name, types, operands, attributes, regions=1)
+    op.regions[0].blocks[0].append_to(smaller.regions[0])
+    block = smaller.regions[0].blocks[0]
+    end = list(block.operations)[-1]
+    with mlir.InsertionPoint(end), end.location:
+        mlir.Operation.create("linalg.yield", [], [end.operands[index] for index in kept])
+    end.operation.erase()
+    # Ops of the body come after what they use, so one backward sweep removes all that became dead.
+    for inner in reversed(list(block.operations)[:-1]):
+        if not inner.regions and all(not list(result.uses) for result in inner.results):
+            inner.operation.erase()
+    for index in sorted(dropped, reverse=True):
+        block.erase_argument(inputs + index)
+    for new, index in zip(smaller.results, kept, strict=True):
+        op.results[index].replace_all_uses_with(new)
+    op.erase()
