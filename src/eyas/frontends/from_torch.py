@@ -25,6 +25,8 @@ from eyas.frontends.program import ImportedProgram, Source
 from eyas.frontends.torch_decompositions import decomposition_table
 from eyas.frontends.torch_signature import call_trees, make_signature
 from eyas.frontends.torch_weights import LiteralImporter, Locations, Weights
+from eyas.ir import PassPipeline
+from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 
 TO_TORCH_BACKEND = (
     "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline{ extra-library=}"
@@ -88,6 +90,7 @@ def import_exported(
     module = importer.module
     early_text = keep_early_text(module)
     lower(module, TO_TORCH_BACKEND)
+    PassPipeline((ConvertDynamicViews(),)).run(module)
     lower(module, TO_LINALG)
     # Dropout is the usual reason for a program that draws random numbers.
     hint = "; the model is in training mode: call model.eval() first" if training else ""

@@ -29,6 +29,7 @@ PASSES: dict[str, str] = {
     "reuse-in-place": "schedule.reuse_in_place",
     "unify-dimensions": "dispatch.unify_dimensions",
     "tie-shapes": "dispatch.tie_shapes",
+    "convert-dynamic-views": "input.convert_dynamic_views",
     "convert-stablehlo-control-flow": "input.convert_stablehlo_control_flow",
     "convert-stablehlo-shapes": "input.convert_stablehlo_shapes",
     "drop-asserts": "input.drop_asserts",

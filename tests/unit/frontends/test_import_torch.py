@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from evaluate import evaluate  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.export import Dim  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError  # noqa: E402
 from eyas.frontends import import_model  # noqa: E402
@@ -102,6 +103,23 @@ def test_convolution():
 
 def test_attention():
     check(Attention().eval(), torch.randn(2, 6, 32))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.topk(x, 3),
+        lambda x: torch.sort(x, descending=True),
+        lambda x: x.cumsum(1),
+        lambda x: x.scatter_add(1, torch.tensor([[0, 1], [3, 3]]), x[:2, :2] * 2),
+        lambda x: torch.cat([x, x.roll(2, 1)], 1),
+        lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear"),
+        lambda x: F.grid_sample(x[None, None], torch.linspace(-1.5, 1.5, 24).reshape(1, 3, 4, 2), align_corners=False),
+    ],
+    ids=["topk", "sort", "cumsum", "scatter_add", "cat", "interpolate", "grid_sample"],
+)
+def test_irregular_ops(function):
+    check(Function(function), torch.randn(4, 7))
 
 
 def test_parameters_are_views_of_torch_memory():

@@ -175,4 +175,4 @@ def constant_int(value: mlir.Value) -> int | None:
     if isinstance(owner, mlir.Block) or owner.name != "arith.constant":
         return None
     attribute = owner.attributes["value"]
-    return attribute.value if isinstance(attribute, mlir.IntegerAttr) else None
+    return int(attribute.value) if isinstance(attribute, mlir.IntegerAttr | mlir.BoolAttr) else None

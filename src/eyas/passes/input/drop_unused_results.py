@@ -45,7 +45,11 @@ def _droppable_results(op: mlir.Operation) -> set[int]:
     if len(unused) == len(op.results):
         # The whole op is dead; that is for canonicalize to see.
         return set()
-    needed = _needed_values([end.operands[i] for i in range(len(op.results)) if i not in unused])
+    roots = [end.operands[i] for i in range(len(op.results)) if i not in unused]
+    # An assert in the body has no results and stays.
+    for inner in list(block.operations)[:-1]:
+        roots += inner.operation.operands if not inner.results else []
+    needed = _needed_values(roots)
     return {index for index in unused if block.arguments[inputs + index] not in needed}
 
 
@@ -87,7 +91,7 @@ def _rebuild(op: mlir.Operation, dropped: set[int]) -> None:
     end.operation.erase()
     # Ops of the body come after what they use, so one backward sweep removes all that became dead.
     for inner in reversed(list(block.operations)[:-1]):
-        if not inner.regions and all(not list(result.uses) for result in inner.results):
+        if inner.results and not inner.regions and all(not list(result.uses) for result in inner.results):
             inner.operation.erase()
     for index in sorted(dropped, reverse=True):
         block.erase_argument(inputs + index)
