@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import eyas
 from benchmarks import models
-from benchmarks.report import Row
+from benchmarks.report import Row, failure
 
 BAR = 1.15
 
@@ -16,7 +16,7 @@ def rows() -> Iterator[Row]:
         try:
             memory = models.compiled(name).manifest["memory"]
         except eyas.EyasError as error:
-            yield Row(models.case(name).name, float("inf"), "x", note=f"failed: {error}")
+            yield failure(models.case(name).name, "x", None, error)
             continue
         bound = memory["arena_lower_bound_bytes"]
         note = f"{memory['arena_bytes'] / 2**20:.2f} MiB"

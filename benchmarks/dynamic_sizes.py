@@ -9,7 +9,7 @@ from torch.export import Dim
 
 import eyas
 from benchmarks import models
-from benchmarks.report import Row
+from benchmarks.report import Row, failure
 
 BAR = 1e-4
 
@@ -20,7 +20,7 @@ def rows() -> Iterator[Row]:
     try:
         module = eyas.compile(one.model, kwargs=one.kwargs, dynamic_shapes={name: shape for name in one.kwargs})
     except eyas.EyasError as error:
-        yield Row("MiniLM", float("inf"), "relative", BAR, "against PyTorch", note=f"failed: {error}")
+        yield failure("MiniLM", "relative", BAR, error)
     else:
         for batch, sequence in ((1, 7), (2, 16), (3, 64), (1, 128)):
             ids = torch.randint(1000, 20000, (batch, sequence))
@@ -31,7 +31,7 @@ def rows() -> Iterator[Row]:
     try:
         module = eyas.compile(network.model, (torch.randn(2, 3, 96, 96),), dynamic_shapes=({0: Dim("batch")},))
     except eyas.EyasError as error:
-        yield Row("MobileNetV2", float("inf"), "relative", BAR, "against PyTorch", note=f"failed: {error}")
+        yield failure("MobileNetV2", "relative", BAR, error)
         return
     for batch in (1, 2, 5):
         photo = torch.randn(batch, 3, 96, 96)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import eyas
 from benchmarks import models
-from benchmarks.report import Row
+from benchmarks.report import Row, failure
 
 BAR = 1e-4
 
@@ -26,7 +26,7 @@ def _row(what: str, framework: str, measure) -> Row:
     try:
         return Row(what, measure(), "relative", BAR, f"against {framework}")
     except eyas.EyasError as error:
-        return Row(what, float("inf"), "relative", BAR, f"against {framework}", note=f"failed: {error}")
+        return failure(what, "relative", BAR, error)
 
 
 def _source_error(name: str, one: models.Case) -> float:

@@ -8,7 +8,7 @@ import onnxruntime
 
 import eyas
 from benchmarks import models
-from benchmarks.report import Row
+from benchmarks.report import Row, failure
 from benchmarks.timing import interleave
 
 BAR, THREADS = 4.0, 2
@@ -19,15 +19,13 @@ def rows() -> Iterator[Row]:
         one, path = models.case(name), models.onnx_file(name)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
-        # Threads that spin between calls would take the CPUs of whoever's turn is next.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         inputs = models.onnx_inputs(one)
         feed = {value.name: array for value, array in zip(session.get_inputs(), inputs, strict=True)}
         try:
             module = eyas.compile(one.model, one.args, kwargs=one.kwargs, threads=THREADS)
         except eyas.EyasError as error:
-            yield Row(one.name, float("inf"), "ms", BAR, "ONNX Runtime", note=f"failed: {error}", limits_ratio=True)
+            yield failure(one.name, "ms", BAR, error)
             continue
         call = module.functions["main"]
         timings = interleave(

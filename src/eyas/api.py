@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from eyas.errors import CompileError, UsageError
+from eyas.errors import CallError, CompileError, ModuleError, UsageError
 from eyas.frontends import import_model
 from eyas.frontends.program import ImportedProgram, Signature
 from eyas.ir import clone_into
+from eyas.module import container
 from eyas.pipelines.compiler import Compilation
 from eyas.pipelines.phases import Options
 from eyas.runtime import Module
 from eyas.runtime.module import load_open_file
+from eyas.targets import Target
 
 
 def compile(
@@ -39,7 +42,8 @@ def compile(
     path of a .pt2, .onnx or .mlir file. `example_inputs` and `kwargs` are one call's arguments; `dynamic_shapes` says
     which of their sizes may change (`torch.export.Dim`s, or names for ONNX). `disable` leaves passes or strategies out,
     `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory for intermediate
-    values. `progress` shows it on stderr: None means when that is a terminal.
+    values. `progress` shows it on stderr: None means when that is a terminal. A module for another `target` can only be
+    saved.
 
         module = eyas.compile(model, (x,))
         module(x); module.save("model.eyas")
@@ -82,7 +86,29 @@ def _load(compilation: Compilation, device: str, threads: int | None) -> Module:
         raise CompileError(
             f"the module could not be written to '{tempfile.gettempdir()}': {error}; set TMPDIR to a folder with room"
         ) from error
-    return load_open_file(file, device, threads)
+    try:
+        return load_open_file(file, device, threads)
+    except ModuleError as error:
+        if Target.parse(compilation.options.target) == Target.host():
+            raise
+        return ForeignModule(file, error)
+
+
+class ForeignModule(Module):
+    """A module for another machine: it can be saved and looked at, and running it is an error."""
+
+    def __init__(self, file: IO[bytes], reason: ModuleError) -> None:
+        self._source, self._reason = file, reason
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise CallError(f"this module cannot run here, only be saved: {self._reason}")
+
+    @functools.cached_property
+    def manifest(self) -> dict[str, Any]:
+        return container.read(f"/proc/self/fd/{self._source.fileno()}", verify=False).manifest
+
+    def __repr__(self) -> str:
+        return f"<eyas module for {self.manifest['provenance']['target']}>"
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,14 @@ def parse_shape(text: str) -> tuple[tuple[int, ...], np.dtype]:
     return tuple(int(size) for size in match["dims"].split("x")[:-1]), numpy_dtype(dtype)
 
 
+def _is_shape(text: str) -> bool:
+    """Whether text is a shape and type; `arg1` and `x` are names."""
+    from eyas.frontends.dtypes import TABLE
+
+    match = _SPEC.fullmatch(text.strip())
+    return match is not None and (bool(match["dims"]) or match["dtype"] in (*TABLE, "i1"))
+
+
 def example_inputs(specs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
     """Inputs that only tell shapes: `1x3x8xf32` by position, `ids=1x16xi64` by name."""
     import numpy as np
@@ -91,7 +99,7 @@ def _make_input(spec: str, seed: int) -> tuple[str | None, np.ndarray]:
         return None, _load_array(spec[1:])
     if not separator:
         raise UsageError(f"--input {spec}: expected {INPUT_HELP}")
-    if not _SPEC.fullmatch(left):
+    if not _is_shape(left):
         _, array = _make_input(value, seed)
         return left, array
     shape, dtype = parse_shape(left)
@@ -99,9 +107,8 @@ def _make_input(spec: str, seed: int) -> tuple[str | None, np.ndarray]:
         return None, random_array(shape, dtype, seed)
     try:
         values = np.array([float(item) for item in value.split(",")])
-        return None, np.broadcast_to(
-            values if values.size > 1 else values[0], shape if values.size == 1 else (values.size,)
-        ).reshape(shape).astype(dtype)
+        filled = np.full(shape, values[0]) if values.size == 1 else values.reshape(shape)
+        return None, filled.astype(dtype)
     except ValueError:
         raise UsageError(
             f"--input {spec}: '{value}' must be 'random', a number, or as many numbers as {left} has, with commas"

@@ -55,7 +55,7 @@ class ReshapeOp(Flow.Operation, name="reshape", traits=[Pure]):
 class TieShapeOp(Flow.Operation, name="tie_shape"):
     """States the values of a tensor's dynamic dimensions, in order, so that its buffer can be sized without it.
 
-        "flow.tie_shape"(%0, %batch) : (tensor<?x4xf32>, index) -> ()
+    "flow.tie_shape"(%0, %batch) : (tensor<?x4xf32>, index) -> ()
     """
 
     source: Operand[Any]

@@ -28,13 +28,13 @@ class ExecutableOp(Hal.Operation, name="executable"):
     """One image with all kernels of the program for one target.
 
     `exports` is a list of dictionaries: name, bindings, constants, grid (per axis: factor, push-constant ordinals, piece),
-    strategy, knobs, rejected. `image` is the machine code as bytes in hexadecimal.
+    strategy, knobs, rejected. `features` are what the CPU must have, separated by commas. `image` is the machine code as bytes in hexadecimal.
     """
 
     sym_name: mlir.StringAttr
     target: mlir.StringAttr
     format: mlir.StringAttr
-    features: mlir.ArrayAttr
+    features: mlir.StringAttr
     exports: mlir.ArrayAttr
     image: mlir.StringAttr
 

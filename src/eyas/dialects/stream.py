@@ -89,7 +89,7 @@ class PackOp(Stream.Operation, name="pack", traits=[Pure]):
 class DispatchOp(Stream.Operation, name="dispatch"):
     """Runs an executable on resources. `access` says per resource: 1 read, 2 written, 3 both.
 
-        "stream.dispatch"(%n, %a, %b) {callee = @main_dispatch_0_relu, access = array<i64: 1, 2>}
+    "stream.dispatch"(%n, %a, %b) {callee = @main_dispatch_0_relu, access = array<i64: 1, 2>}
     """
 
     constants: Sequence[Operand[mlir.IndexType]]

@@ -24,7 +24,8 @@ from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import Argument, ImportedProgram, Signature, Source
 from eyas.frontends.trees import CallTree, flat_results
-from eyas.ir import mlir
+from eyas.ir import PassPipeline, mlir
+from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 
 TO_TORCH_BACKEND = "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int}"
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
@@ -95,6 +96,7 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
         if carefully or risk:
             try_in_child(module, (TO_TORCH_BACKEND, TO_LINALG))
         lower(module, TO_TORCH_BACKEND)
+        PassPipeline((ConvertDynamicViews(),)).run(module)
         lower(module, TO_LINALG)
     except TrialFailed as error:
         what = risk or source.description

@@ -159,7 +159,11 @@ def expand_functions(model: OnnxModel, op_types: set[str]) -> bool:
 
 def raise_opset(model: OnnxModel) -> bool:
     """Rewrites an older model for `BEST_OPSET`; says whether that was possible and needed."""
-    if opset_versions(model).get("", BEST_OPSET) >= BEST_OPSET:
+    opset = opset_versions(model).get("", BEST_OPSET)
+    if opset >= BEST_OPSET:
+        return False
+    if opset < 9 and any(node.op_type == "Scan" for node in model.proto.graph.node):
+        # Scan lost its batch dimension in opset 9; the converter keeps the node as it is.
         return False
     try:
         _update(model, lambda proto: onnx.version_converter.convert_version(proto, BEST_OPSET))

@@ -9,6 +9,4 @@ from torch_mlir.ir import IsTerminatorTrait, NoTerminatorTrait
 IntegersAttr = Any
 """A `DenseI64ArrayAttr`; IRDL has no name for it, so the type is not checked."""
 
-__all__ = [
-    "IntegersAttr",
-    "Dialect", "IsTerminatorTrait", "NoTerminatorTrait", "Operand", "Pure", "Region", "Result"]
+__all__ = ["IntegersAttr", "Dialect", "IsTerminatorTrait", "NoTerminatorTrait", "Operand", "Pure", "Region", "Result"]

@@ -22,6 +22,7 @@ PASSES: dict[str, str] = {
     "expand-math": "codegen.expand_math",
     "fold-index-ranges": "dispatch.fold_index_ranges",
     "form-dispatches": "dispatch.form_dispatches",
+    "guard-division": "codegen.guard_division",
     "insert-barriers": "schedule.insert_barriers",
     "outline-dispatches": "dispatch.outline_dispatches",
     "plan-memory": "schedule.plan_memory",

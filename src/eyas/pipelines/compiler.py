@@ -242,20 +242,22 @@ class CompiledProgram:
         return container.to_bytes(self.program, self.images, self.parameters, self.manifest)
 
 
+_DTYPES = {"bool": "i1"}
+
+
 def to_program_signature(signature: ImportedSignature) -> Signature:
     """The signature that the runtime checks; dimensions it cannot express are left open."""
 
     def dims(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
         return tuple(d if isinstance(d, int) or str(d).isidentifier() else "?" for d in values)
 
+    def spec(argument: Argument) -> TensorSpec:
+        return TensorSpec(argument.name, "i1" if argument.dtype == "bool" else argument.dtype, dims(argument.dims))
+
     symbols = {
         name: Symbol(low, high) if high is not None else Symbol(low) for name, (low, high) in signature.symbols.items()
     }
-    return Signature(
-        tuple(TensorSpec(a.name, a.dtype, dims(a.dims)) for a in signature.arguments),
-        tuple(TensorSpec(r.name, r.dtype, dims(r.dims)) for r in signature.results),
-        symbols,
-    )
+    return Signature(tuple(map(spec, signature.arguments)), tuple(map(spec, signature.results)), symbols)
 
 
 def signature_to_text(signature: ImportedSignature) -> str:

@@ -25,7 +25,7 @@ def encode_program(
         exports = tuple(
             Export(one["name"].value, one["bindings"].value, one["constants"].value) for one in executable.exports
         )
-        features = tuple(mlir.StringAttr(feature).value for feature in executable.features)
+        features = tuple(filter(None, executable.features.value.split(",")))
         name = executable.sym_name.value
         builder.executable(ExecutableRef(name, executable.format.value, exports, features))
         images[name] = bytes.fromhex(executable.image.value)

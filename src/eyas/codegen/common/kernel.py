@@ -165,7 +165,8 @@ def generic_maps(op: mlir.OpView) -> list[mlir.AffineMap]:
 def generic_iterators(op: mlir.OpView) -> list[str]:
     """'parallel' or 'reduction' per loop."""
     return [
-        "reduction" if "reduction" in str(attr) else "parallel" for attr in mlir.ArrayAttr(op.attributes["iterator_types"])
+        "reduction" if "reduction" in str(attr) else "parallel"
+        for attr in mlir.ArrayAttr(op.attributes["iterator_types"])
     ]
 
 

@@ -47,9 +47,11 @@ def _shrink_locals(kernel: Kernel) -> None:
     for nest in kernel.nests:
         _map_accesses(
             nest,
-            lambda access: access
-            if access.storage.binding is not None
-            else replace(access, strides=(ZERO,) * kernel.shared + access.strides[kernel.shared :]),
+            lambda access: (
+                access
+                if access.storage.binding is not None
+                else replace(access, strides=(ZERO,) * kernel.shared + access.strides[kernel.shared :])
+            ),
         )
 
 

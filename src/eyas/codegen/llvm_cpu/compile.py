@@ -14,6 +14,7 @@ from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
 from eyas.ir import run_upstream
 from eyas.passes.codegen.expand_math import ExpandMath
+from eyas.passes.codegen.guard_division import GuardDivision
 from eyas.targets import Target
 
 
@@ -38,6 +39,7 @@ def compile_dispatch(module: mlir.Module, target: Target, disabled: frozenset[st
         strategy, rejected = select_strategy(function, target, disabled)
         lowered = mlir.Module.create(function.operation.location)
         strategy.lower(function, lowered)
+        GuardDivision().run(lowered)
         ExpandMath(fma=target.has_fma).run(lowered)
         run_upstream(lowered, "canonicalize,cse")
         lower_to_llvm(lowered, target)

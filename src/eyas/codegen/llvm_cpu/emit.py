@@ -436,9 +436,6 @@ def _with(indices: Indices, loop: int, index: mlir.Value) -> Indices:
 def _unflatten(values: list[mlir.Value], outputs: int, rows: int, vectors: int) -> list[list[list[mlir.Value]]]:
     per_output = rows * vectors
     return [
-        [
-            values[output * per_output + row * vectors : output * per_output + (row + 1) * vectors]
-            for row in range(rows)
-        ]
+        [values[output * per_output + row * vectors : output * per_output + (row + 1) * vectors] for row in range(rows)]
         for output in range(outputs)
     ]

@@ -1,6 +1,6 @@
 """The entry function of a CPU executable: the dispatch ABI (runtime/include/eyas/executable.h) seen as memrefs and indices.
 
-    func.func @name(%dispatch: !llvm.ptr, %workgroup: !llvm.ptr) -> i32
+func.func @name(%dispatch: !llvm.ptr, %workgroup: !llvm.ptr) -> i32
 """
 
 from __future__ import annotations

@@ -17,7 +17,9 @@ class Memory:
     def __init__(self, kernel: Kernel, interface: Interface):
         self.at = interface
         self.buffers: dict[int, mlir.Value] = {}
-        self.scalars: dict[mlir.Value, mlir.Value] = dict(zip(kernel.scalar_arguments, interface.constants, strict=True))
+        self.scalars: dict[mlir.Value, mlir.Value] = dict(
+            zip(kernel.scalar_arguments, interface.constants, strict=True)
+        )
         self.tensors = kernel.tensors
         for storage in kernel.storages:
             self._buffer(storage)
@@ -120,7 +122,11 @@ class Memory:
         return self._dense(mlir.VectorType.get([width], i1), mlir.BoolAttr.get(True))
 
     def zeros(self, element: mlir.Type, width: int) -> mlir.Value:
-        zero = mlir.FloatAttr.get(element, 0.0) if isinstance(element, mlir.FloatType) else mlir.IntegerAttr.get(element, 0)
+        zero = (
+            mlir.FloatAttr.get(element, 0.0)
+            if isinstance(element, mlir.FloatType)
+            else mlir.IntegerAttr.get(element, 0)
+        )
         return self._dense(mlir.VectorType.get([width], element), zero)
 
     def zero_like(self, value: mlir.Value) -> mlir.Value:

@@ -33,17 +33,19 @@ class CompileExecutables(Pass):
     def run(self, module: mlir.Module) -> None:
         target = Target.parse(self.target)
         kernels = [op for op in module.body.operations if flow.is_executable(op)]
+        if not kernels:
+            return
         jobs = [Job(_name(op), _bytecode(op), str(target), self.disable) for op in kernels]
         workers = self.workers or len(os.sched_getaffinity(0))
         compiled = compile_jobs(jobs, workers, self.on_done)
-        image = link([one.object for one in compiled], [job.name for job in jobs], target) if jobs else b""
+        image = link([one.object for one in compiled], [job.name for job in jobs], target)
         exports = [_export(op, one) for op, one in zip(kernels, compiled, strict=True)]
         with mlir.InsertionPoint(module.body), mlir.Location.unknown():
             hal.ExecutableOp(
                 mlir.StringAttr.get("kernels"),
                 mlir.StringAttr.get(str(target)),
                 mlir.StringAttr.get(f"elf-{target.arch}"),
-                mlir.ArrayAttr.get([mlir.StringAttr.get(feature) for feature in target.required_features]),
+                mlir.StringAttr.get(",".join(target.required_features)),
                 mlir.ArrayAttr.get(exports),
                 mlir.StringAttr.get(image.hex()),
             )

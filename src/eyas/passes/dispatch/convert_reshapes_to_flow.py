@@ -19,9 +19,9 @@ _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "
 class ConvertReshapesToFlow(Pass):
     """Every reshape between dispatches keeps the elements where they are, so it is a `flow.reshape`.
 
-        %1 = tensor.collapse_shape %0 [[0, 1], [2]] : tensor<1x128x384xf32> into tensor<128x384xf32>
-      becomes
-        %1 = flow.reshape %0 : tensor<1x128x384xf32> -> tensor<128x384xf32>
+      %1 = tensor.collapse_shape %0 [[0, 1], [2]] : tensor<1x128x384xf32> into tensor<128x384xf32>
+    becomes
+      %1 = flow.reshape %0 : tensor<1x128x384xf32> -> tensor<128x384xf32>
     """
 
     name: ClassVar[str] = "convert-reshapes-to-flow"

@@ -106,9 +106,13 @@ def _needed_values(op: mlir.Operation) -> list[mlir.Value]:
 
 def _wrap(group: Group) -> None:
     inside = set(group.ops)
-    results = [result for op in group.ops for result in op.results if _escapes(result, inside) or _is_spilled(group, result)]
+    results = [
+        result for op in group.ops for result in op.results if _escapes(result, inside) or _is_spilled(group, result)
+    ]
     if not results:
         if all(_is_dead(op) for op in group.ops):
+            for op in reversed(group.ops):
+                op.erase()  # an assert inside kept it from being removed before
             return
         results = list(group.ops[-1].results)
     shapes = [dims_of(result) for result in results]

@@ -40,7 +40,9 @@ def _kind(root: mlir.Operation, ops: list[mlir.Operation]) -> str:
     if root.name in _SHORT:
         return _SHORT[root.name]
     role = role_of(root)
-    bodies = {inner.operation.name for op in ops for region in op.regions for b in region.blocks for inner in b.operations}
+    bodies = {
+        inner.operation.name for op in ops for region in op.regions for b in region.blocks for inner in b.operations
+    }
     if role is Role.REDUCTION and "math.exp" in bodies:
         return "softmax"
     if role is Role.REDUCTION and ("math.rsqrt" in bodies or "math.sqrt" in bodies):

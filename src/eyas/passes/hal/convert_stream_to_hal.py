@@ -106,7 +106,9 @@ class _Conversion:
         # A length of -1 means the rest of the buffer.
         offset = offset if offset is not None else _index(0)
         length = length if length is not None else self.lengths.get(resource)
-        return _Binding(resource, owner.name == "stream.parameter", offset, length if length is not None else _index(-1))
+        return _Binding(
+            resource, owner.name == "stream.parameter", offset, length if length is not None else _index(-1)
+        )
 
     def _record(self, work: list[mlir.OpView]) -> None:
         bindings = [[self._binding(resource) for resource in _resources(op)] for op in work]
@@ -134,7 +136,8 @@ class _Conversion:
         if op.operation.name == "stream.dispatch":
             hal.DispatchOp(list(op.constants), direct, offsets, lengths, op.callee, numbers, op.access)
         elif op.operation.name == "stream.copy":
-            hal.CopyOp(direct, offsets, lengths, numbers)
+            # Both ends have the target's length, which is known because the target was allocated here.
+            hal.CopyOp(direct, offsets, [lengths[1]] * 2, numbers)
         else:
             hal.BarrierOp()
 

@@ -71,7 +71,9 @@ def _sizes(tensor: mlir.Value, source: mlir.Type, sizes: list[mlir.Value], resul
     if missing:
         total = _constant(1)
         for dim in range(source.rank):
-            index = _create("arith.constant", [mlir.IndexType.get()], [], value=mlir.IntegerAttr.get(mlir.IndexType.get(), dim))
+            index = _create(
+                "arith.constant", [mlir.IndexType.get()], [], value=mlir.IntegerAttr.get(mlir.IndexType.get(), dim)
+            )
             extent = _create("tensor.dim", [mlir.IndexType.get()], [tensor, index])
             total = _create("arith.muli", [i64], [total, _create("arith.index_cast", [i64], [extent])])
         for value in values:

@@ -55,7 +55,11 @@ def _rewrite(op: mlir.OpView, rewrite: _Rewrite) -> None:
     filter_ = transpose(filter_, rewrite.filter) if rewrite.filter is not None else filter_
     output = _init(init)
     new = rewrite.op(
-        [output.type], [image, filter_], [output], strides=op.attributes["strides"], dilations=op.attributes["dilations"]
+        [output.type],
+        [image, filter_],
+        [output],
+        strides=op.attributes["strides"],
+        dilations=op.attributes["dilations"],
     )
     linalg.fill_builtin_region(new.operation)
     op.results[0].replace_all_uses_with(transpose(new.results[0], _TO_NCHW))

@@ -192,7 +192,9 @@ def _evaluate(leaves: list[mlir.Value], constant: set[mlir.Operation], parameter
             if view.operation in needed:
                 _clone(view.operation, clones)
         func.ReturnOp([clones[leaf] for leaf in leaves], loc=mlir.Location.unknown())
-    results = tuple(Argument(f"r{i}", _dtype(leaf.type), tuple(mlir.ShapedType(leaf.type).shape)) for i, leaf in enumerate(leaves))
+    results = tuple(
+        Argument(f"r{i}", _dtype(leaf.type), tuple(mlir.ShapedType(leaf.type).shape)) for i, leaf in enumerate(leaves)
+    )
     options = Options(parameters=parameters)
     compilation = Compilation(module, parameters, Signature((), results), options)
     compilation.run(Phase.DISPATCH, Phase.VM)

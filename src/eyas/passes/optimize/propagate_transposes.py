@@ -98,10 +98,18 @@ def _through_pad(op: mlir.Operation, user: mlir.Operation, permutation: list[int
     shape = mlir.RankedTensorType(user.results[0].type).shape
     type_ = mlir.RankedTensorType.get([shape[p] for p in inverse], element_type(op.operands[0]))
     pad = tensor.PadOp(
-        type_, op.operands[0], [], [], amounts["static_low"], amounts["static_high"], nofold=user.attributes.get("nofold")
+        type_,
+        op.operands[0],
+        [],
+        [],
+        amounts["static_low"],
+        amounts["static_high"],
+        nofold=user.attributes.get("nofold"),
     )
     index = mlir.IndexType.get()
-    block = pad.operation.regions[0].blocks.append(*[index] * len(permutation), arg_locs=[user.location] * len(permutation))
+    block = pad.operation.regions[0].blocks.append(
+        *[index] * len(permutation), arg_locs=[user.location] * len(permutation)
+    )
     old_block = user.regions[0].blocks[0]
     values: dict[mlir.Value, mlir.Value] = {}
     with mlir.InsertionPoint(block):

@@ -126,7 +126,9 @@ class _FunctionConversion:
         element = mlir.RankedTensorType(op.source.type).element_type
         offset = op.index.value * element_bytes(element)
         i64 = mlir.IntegerType.get_signless(64)
-        loaded = stream.LoadOp(self._resource(op.source), _integer(offset), mlir.StringAttr.get(str(element)), i64).result
+        loaded = stream.LoadOp(
+            self._resource(op.source), _integer(offset), mlir.StringAttr.get(str(element)), i64
+        ).result
         value = loaded if op.value.type == i64 else arith.TruncIOp(op.value.type, loaded).result
         op.value.replace_all_uses_with(value)
 

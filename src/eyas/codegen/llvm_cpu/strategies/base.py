@@ -53,7 +53,9 @@ class NestStrategy(Strategy):
 
     def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
         with mlir.InsertionPoint(module.body), function.operation.location:
-            interface = Interface(mlir.StringAttr(function.attributes["sym_name"]).value, len(self.kernel.scalar_arguments))
+            interface = Interface(
+                mlir.StringAttr(function.attributes["sym_name"]).value, len(self.kernel.scalar_arguments)
+            )
             emit_kernel(self.kernel, self.schedule, interface)
             interface.finish()
 

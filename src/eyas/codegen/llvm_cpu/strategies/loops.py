@@ -119,9 +119,7 @@ def _lower_asserts_after(module: mlir.Module) -> None:
         function = op.parent
         while function.operation.name != "func.func":
             function = function.operation.parent
-        status = next(
-            o.result for o in function.regions[0].blocks[0].operations if o.operation.name == "memref.alloca"
-        )
+        status = next(o.result for o in function.regions[0].blocks[0].operations if o.operation.name == "memref.alloca")
         with mlir.InsertionPoint(op), op.location:
             failed = arith.XOrIOp(op.operands[0], arith.ConstantOp(i1, mlir.BoolAttr.get(True)).result).result
             branch = scf.IfOp(failed)
