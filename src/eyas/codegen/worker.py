@@ -1,7 +1,7 @@
 """Compiles dispatches in parallel, in child processes that speak length-prefixed pickles over their pipes.
 
-A child is started as `python -m eyas.codegen.worker`, so that a user's script needs no `if __name__ == "__main__"` and no
-thread of the parent is forked. Errors come back as data.
+A child is started as `python -m eyas.codegen.worker`, so that a user's script needs no `if __name__ == "__main__"` and
+no thread of the parent is forked. Errors come back as data.
 """
 
 from __future__ import annotations

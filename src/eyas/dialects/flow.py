@@ -1,7 +1,8 @@
 """`flow`: a program as a graph of tensors and dispatches.
 
-Values are immutable tensors. Weights are `flow.parameter`s, reshapes and slices are views, `flow.tie_shape` says how large
-dynamic tensors are. Work is in private functions marked `flow.executable`, called by `func.call ... {flow.dispatch}`.
+Values are immutable tensors. Weights are `flow.parameter`s, reshapes and slices are views, `flow.tie_shape` says how
+large dynamic tensors are. Work is in private functions marked `flow.executable`, called by `func.call ...
+{flow.dispatch}`.
 """
 
 from collections.abc import Sequence
@@ -84,7 +85,8 @@ class LoadOp(Flow.Operation, name="load", traits=[Pure]):
 DISPATCH = "flow.dispatch"
 """Marks a `func.call` that runs its callee on the device: tensors and index scalars in, tensors out.
 
-Upstream's call is used as it is because IRDL, in which Python dialects are declared, has no operand lists of mixed types.
+Upstream's call is used as it is because IRDL, in which Python dialects are declared, has no operand lists of mixed
+types.
 """
 
 EXECUTABLE = "flow.executable"

@@ -1,8 +1,8 @@
 """`hal`: a program in the terms of the hardware abstraction layer: executables, command buffers, bindings, submissions.
 
-The ops map one to one onto the runtime's HAL (runtime/include/eyas/hal.h), which is shaped like Vulkan: work is recorded
-into command buffers whose bindings are direct (a buffer) or slots of a table given at submission, so that a recording can
-be replayed with other buffers.
+The ops map one to one onto the runtime's HAL (runtime/include/eyas/hal.h), which is shaped like Vulkan: work is
+recorded into command buffers whose bindings are direct (a buffer) or slots of a table given at submission, so that a
+recording can be replayed with other buffers.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,9 @@ class CommandBufferType(Hal.Type, name="command_buffer"):
 class ExecutableOp(Hal.Operation, name="executable"):
     """One image with all kernels of the program for one target.
 
-    `exports` is a list of dictionaries: name, bindings, constants, grid (per axis: factor, push-constant ordinals, piece),
-    strategy, knobs, rejected. `features` are what the CPU must have, separated by commas. `image` is the machine code as bytes in hexadecimal.
+    `exports` is a list of dictionaries: name, bindings, constants, grid (per axis: factor, push-constant ordinals,
+    piece), strategy, knobs, rejected. `features` are what the CPU must have, separated by commas. `image` is the
+    machine code as bytes in hexadecimal.
     """
 
     sym_name: mlir.StringAttr
@@ -78,8 +79,8 @@ class PackOp(Hal.Operation, name="pack", traits=[Pure]):
 
 
 class RecordOp(Hal.Operation, name="record"):
-    """Records a command buffer in its region, ended by `hal.end`. With `memo` >= 0 that happens once per context and the
-    recording is kept in that global slot: legal only when nothing in the region depends on the call."""
+    """Records a command buffer in its region, ended by `hal.end`. With `memo` >= 0 that happens once per context and
+    the recording is kept in that global slot: legal only when nothing in the region depends on the call."""
 
     memo: mlir.IntegerAttr
     slots: mlir.IntegerAttr

@@ -1,8 +1,8 @@
 """`vm`: the host program as instructions of the virtual machine.
 
-The ops are made from the same table as the encoder, the runtime's decoder and the reference page (eyas.module.isa): one op
-for each instruction, registers as values of type i64 or `!vm.ref`, immediates as attributes. Control flow is upstream's
-`cf.br` and `cf.cond_br` on blocks without arguments.
+The ops are made from the same table as the encoder, the runtime's decoder and the reference page (eyas.module.isa): one
+op for each instruction, registers as values of type i64 or `!vm.ref`, immediates as attributes. Control flow is
+upstream's `cf.br` and `cf.cond_br` on blocks without arguments.
 """
 
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ from eyas.ir.diagnostics import first_diagnostic
 
 
 def make_context() -> mlir.Context:
-    """A fresh context with upstream, torch, StableHLO and all Eyas dialects, and diagnostics kept for our own errors."""
+    """A fresh context with upstream, torch, StableHLO and all Eyas dialects, and diagnostics kept for our errors."""
     from torch_mlir._mlir_libs import _stablehlo
     from torch_mlir.dialects import torch as torch_dialect
 

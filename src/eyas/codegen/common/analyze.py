@@ -399,12 +399,12 @@ class _Analysis:
         shape = written.storage.shape
         loop_of_dim: list[int | None] = []
         for stride, size in zip(strides, shape, strict=True):
-            found = [l for l in nest.parallel if written.strides[l] == stride and nest.loops[l] == size]
+            found = [loop for loop in nest.parallel if written.strides[loop] == stride and nest.loops[loop] == size]
             if size == ONE:
-                found = [l for l in found if l not in loop_of_dim]
+                found = [loop for loop in found if loop not in loop_of_dim]
             if not found:
                 return None
-            loop_of_dim.append(next((l for l in found if l not in loop_of_dim), None))
+            loop_of_dim.append(next((loop for loop in found if loop not in loop_of_dim), None))
         translation: dict[int, int] = {}
         for dim, one in enumerate(expr):
             if one.constant or list(one.coefficients.values()) != [1]:

@@ -64,8 +64,8 @@ class Access:
 class Statement:
     """One linalg op over loops of a nest; without a body it copies its input.
 
-    `inputs` are accesses, scalars, (statement, output) of an earlier statement of the nest, kept in registers, or None for
-    one that the body does not read.
+    `inputs` are accesses, scalars, (statement, output) of an earlier statement of the nest, kept in registers, or None
+    for one that the body does not read.
     `inits[i]` is a constant (a scalar value defined outside), an Access, or None when the old value is not read.
     """
 

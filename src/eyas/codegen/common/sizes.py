@@ -1,7 +1,7 @@
 """Symbolic sizes: products of an integer and push constants.
 
-Extents and strides of row-major tensors are such products, so equality is exact even when dimensions are dynamic; that is
-what lets loops collapse without knowing their extents.
+Extents and strides of row-major tensors are such products, so equality is exact even when dimensions are dynamic; that
+is what lets loops collapse without knowing their extents.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The entry function of a CPU executable: the dispatch ABI (runtime/include/eyas/executable.h) seen as memrefs and indices.
+"""The entry function of a CPU executable: the dispatch ABI (runtime/include/eyas/executable.h) seen as memrefs and
+indices.
 
 func.func @name(%dispatch: !llvm.ptr, %workgroup: !llvm.ptr) -> i32
 """

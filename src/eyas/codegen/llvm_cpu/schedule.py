@@ -11,9 +11,9 @@ from eyas.codegen.common.sizes import Size
 class Tile:
     """The register tile of one nest.
 
-    `vector_loop` runs in vectors of `width` lanes, `vectors` of them at a time; `unroll_loop` advances `unroll` points at
-    a time, so that operands which do not depend on it are loaded once. A reduction may be the vector loop: then partial
-    results are combined across lanes at the end.
+    `vector_loop` runs in vectors of `width` lanes, `vectors` of them at a time; `unroll_loop` advances `unroll` points
+    at a time, so that operands which do not depend on it are loaded once. A reduction may be the vector loop: then
+    partial results are combined across lanes at the end.
     """
 
     width: int = 1

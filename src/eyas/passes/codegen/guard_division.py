@@ -20,8 +20,8 @@ _UNSIGNED = ("arith.divui", "arith.remui", "arith.ceildivui")
 class GuardDivision(Pass):
     """Divides by 1 where the divisor is 0, or is -1 under the smallest integer: processors raise a signal for those.
 
-    Lanes that are masked off hold zeros, so this matters even where the data has none. The smallest integer divided by 1
-    is what wrapping division by -1 gives; a division by zero has no right answer, and gives its dividend.
+    Lanes that are masked off hold zeros, so this matters even where the data has none. The smallest integer divided by
+    1 is what wrapping division by -1 gives; a division by zero has no right answer, and gives its dividend.
 
         %r = arith.divsi %a, %b   =>   %r = arith.divsi %a, (%b == 0 or (%b == -1 and %a == min) ? 1 : %b)
     """

@@ -16,7 +16,8 @@ from eyas.passes.dispatch.shapes import SIGNATURE
 
 _Range = tuple[int, int]
 _UNBOUNDED = (1 << 63) - 1
-# arith.cmpi predicates eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge; unsigned ones hold for ranges that are not negative.
+# arith.cmpi predicates eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge; unsigned ones hold for ranges that are not
+# negative.
 _LESS = {2: (0, 1, False), 3: (0, 1, True), 4: (1, 0, False), 5: (1, 0, True)}
 
 

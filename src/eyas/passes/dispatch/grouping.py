@@ -1,8 +1,8 @@
 """Which ops run together: the rules of dispatch formation, as an analysis that changes nothing.
 
 A group grows from its first op. Elementwise ops join the group that makes their operand, so that they run on values in
-registers. Reductions and elementwise ops that walk the same rows join too, so that a row of intermediates stays in cache
-(softmax, layer norm). Contractions and convolutions start groups of their own.
+registers. Reductions and elementwise ops that walk the same rows join too, so that a row of intermediates stays in
+cache (softmax, layer norm). Contractions and convolutions start groups of their own.
 """
 
 from __future__ import annotations

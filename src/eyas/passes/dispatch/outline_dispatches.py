@@ -12,7 +12,7 @@ from eyas.codegen.common.analyze import DIM_ARGS
 from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
-from eyas.ir.walk import defining_op, entry_block, find_ops, functions, is_tensor, nested_operands
+from eyas.ir.walk import defining_op, find_ops, functions, is_tensor, nested_operands
 from eyas.passes.dispatch.naming import describe_region
 from eyas.passes.dispatch.shapes import dims_of
 

@@ -1,4 +1,4 @@
-"""`convert-dynamic-views`: views of tensors with several dynamic dimensions keep exactly the sizes that were asked for."""
+"""`convert-dynamic-views`: views of tensors with several dynamic dimensions keep the sizes that were asked for."""
 
 from __future__ import annotations
 

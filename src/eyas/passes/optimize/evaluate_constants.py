@@ -50,7 +50,7 @@ class EvaluateConstants(Pass):
                 self._replace(leaves, arrays)
 
     def _store_tables(self, block: mlir.Block) -> None:
-        """Tables that are still in the IR become parameters too, so that dispatches which differ only in them are equal."""
+        """Tables still in the IR become parameters too, so that dispatches which differ only in them are equal."""
         tables = [view.operation for view in block.operations if _is_table(view.operation)]
         for number, op in enumerate(tables):
             key = f"constant_{number}"

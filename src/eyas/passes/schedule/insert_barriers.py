@@ -29,8 +29,8 @@ class _Range:
 
 @dataclass(frozen=True)
 class InsertBarriers(Pass):
-    """Walks the work in order and starts a new wave where a byte range is written that the wave touches, or touched that
-    the wave writes. Ranges are those of the packed arena, so memory that is reused separates waves as well."""
+    """Walks the work in order and starts a new wave where a byte range is written that the wave touches, or touched
+    that the wave writes. Ranges are those of the packed arena, so memory that is reused separates waves as well."""
 
     name: ClassVar[str] = "insert-barriers"
 

@@ -1,7 +1,7 @@
 """Packing buffers with lifetimes into one arena, and how good the result is.
 
-Lower bound: at no time can the arena be smaller than the bytes alive then. The packer tries several orders and keeps the
-smallest arena; each order places buffers one by one at the lowest gap that no living neighbour occupies.
+Lower bound: at no time can the arena be smaller than the bytes alive then. The packer tries several orders and keeps
+the smallest arena; each order places buffers one by one at the lowest gap that no living neighbour occupies.
 """
 
 from __future__ import annotations

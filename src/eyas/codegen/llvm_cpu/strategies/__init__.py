@@ -1,7 +1,7 @@
 """Strategies: one file each, tried in order. The first that matches lowers the dispatch; `loops` matches everything.
 
-A strategy says what it matches, its knobs, how it chooses them, and how it lowers. The heuristic, the tuner, the verifier
-and `eyas explain` read the same file.
+A strategy says what it matches, its knobs, how it chooses them, and how it lowers. The heuristic, the tuner, the
+verifier and `eyas explain` read the same file.
 """
 
 from __future__ import annotations

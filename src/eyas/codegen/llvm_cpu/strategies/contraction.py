@@ -1,8 +1,8 @@
 """Contractions and convolutions: a register tile of rows and vectors that reuses every operand it loads.
 
-With `rows` of an operand that is constant along the lanes and `vectors` of one that is constant along the rows, each step
-of the reduction makes rows*vectors multiply-adds from rows + vectors loads. The same tile serves matrix products (rows =
-M, lanes = N), direct convolutions (rows = output width, lanes = output channels), depthwise ones and pooling.
+With `rows` of an operand that is constant along the lanes and `vectors` of one that is constant along the rows, each
+step of the reduction makes rows*vectors multiply-adds from rows + vectors loads. The same tile serves matrix products
+(rows = M, lanes = N), direct convolutions (rows = output width, lanes = output channels), depthwise ones and pooling.
 """
 
 from __future__ import annotations
