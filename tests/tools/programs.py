@@ -47,7 +47,7 @@ def filled(name: str, shape: Sequence[int | str], dtype: str, value: str, sizes:
     """Lines that make `%name`, a tensor with all elements `value`."""
     type_ = tensor_type(shape, dtype)
     return (
-        f"%{name}_v = arith.constant {value} : {dtype}\n"
+        f"%{name}_v = arith.constant {value}{'' if dtype == 'i1' else ' : ' + dtype}\n"
         f"%{name}_e = tensor.empty({sizes}) : {type_}\n"
         f"%{name} = linalg.fill ins(%{name}_v : {dtype}) outs(%{name}_e : {type_}) -> {type_}\n"
     )

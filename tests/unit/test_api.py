@@ -218,7 +218,6 @@ def test_a_module_for_another_machine_can_be_saved(tmp_path):
         module(torch.zeros(2, 8))
 
 
-@pytest.mark.xfail(strict=True, reason="the copy of an argument to a result is recorded without a length")
 def test_an_argument_may_be_returned_as_it_is():
     type_ = "tensor<4xf32>"
     text = f"func.func @main(%x: {type_}, %y: {type_}) -> ({type_}, {type_}) {{\n"

@@ -74,14 +74,6 @@ class SliceOp(Flow.Operation, name="slice", traits=[Pure]):
     result: Result[Any]
 
 
-class LoadOp(Flow.Operation, name="load", traits=[Pure]):
-    """Reads one integer element of a tensor into the host program: waits for the work that makes it."""
-
-    source: Operand[Any]
-    index: mlir.IntegerAttr
-    value: Result[Any]
-
-
 DISPATCH = "flow.dispatch"
 """Marks a `func.call` that runs its callee on the device: tensors and index scalars in, tensors out.
 

@@ -60,7 +60,7 @@ def read(path: Path) -> dict[str, Parameter]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot open the weights: {error}") from error
     try:
-        length = struct.unpack_from("<Q", data)[0]
+        (length,) = struct.unpack("<Q", bytes(data[:8]))
         header = json.loads(bytes(data[8 : 8 + length]))
         start = 8 + length
         return {name: _parameter(name, entry, data[start:]) for name, entry in header.items() if name != "__metadata__"}

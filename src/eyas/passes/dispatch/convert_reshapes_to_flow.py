@@ -1,4 +1,4 @@
-"""`convert-reshapes-to-flow`: reshapes become views that cost nothing."""
+"""`convert-reshapes-to-flow`: reshapes and contiguous slices become views that cost nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "
 
 @dataclass(frozen=True)
 class ConvertReshapesToFlow(Pass):
-    """Every reshape between dispatches keeps the elements where they are, so it is a `flow.reshape`.
+    """Every reshape between dispatches keeps the elements where they are, so it is a `flow.reshape`; a slice that is one
+    piece of memory is a `flow.slice`.
 
       %1 = tensor.collapse_shape %0 [[0, 1], [2]] : tensor<1x128x384xf32> into tensor<128x384xf32>
     becomes
@@ -31,6 +32,8 @@ class ConvertReshapesToFlow(Pass):
             for op in list(entry_block(function).operations):
                 if op.operation.name in _RESHAPES:
                     _convert(op)
+                elif op.operation.name == "tensor.extract_slice":
+                    _convert_slice(op)
 
 
 def _convert(op: mlir.OpView) -> None:
@@ -44,3 +47,32 @@ def _convert(op: mlir.OpView) -> None:
         new.operation.operands[0] = owner.opview.source
     result.replace_all_uses_with(new.result)
     op.operation.erase()
+
+
+def _convert_slice(op: mlir.OpView) -> None:
+    offset = _contiguous_offset(op)
+    if offset is None:
+        return
+    attribute = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), offset)
+    with mlir.InsertionPoint(op), op.operation.location:
+        new = flow.SliceOp(op.operands[0], attribute, op.result.type)
+    op.result.replace_all_uses_with(new.result)
+    op.operation.erase()
+
+
+def _contiguous_offset(op: mlir.OpView) -> int | None:
+    """Elements before the slice when it is static and one piece of memory: units, then a part, then whole dimensions."""
+    type_ = mlir.RankedTensorType(op.operands[0].type)
+    offsets, sizes, strides = (
+        list(mlir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
+    )
+    dynamic = mlir.ShapedType.get_dynamic_size()
+    if len(op.operands) != 1 or not type_.has_static_shape or dynamic in offsets or set(strides) - {1}:
+        return None
+    partial = [dim for dim, size in enumerate(sizes) if size != type_.shape[dim]]
+    if partial and any(size != 1 for size in sizes[: partial[-1]]):
+        return None
+    offset = 0
+    for dim, size in enumerate(type_.shape):
+        offset = offset * size + offsets[dim]
+    return offset

@@ -52,11 +52,21 @@ def role_of(op: mlir.Operation) -> Role:
         return Role.CLONED
     if name.startswith("flow.") or name in ("tensor.dim", "func.return"):
         return Role.HOST
+    if name == "tensor.extract" or _is_scalar_of_data(op):
+        return Role.CLONED
     if not any(is_tensor(value) for value in [*op.results, *op.operands]) and not op.regions:
         return Role.HOST
     if name == "linalg.generic" or name.startswith("linalg."):
         return _role_of_structured(op)
     return Role.OPAQUE
+
+
+def _is_scalar_of_data(op: mlir.Operation) -> bool:
+    """Scalar arithmetic on an element of a tensor: cheaper to repeat in a dispatch than to bring to the host."""
+    if not op.name.startswith(("arith.", "math.")) or op.regions or any(is_tensor(v) for v in [*op.results, *op.operands]):
+        return False
+    owners = [defining_op(value) for value in op.operands]
+    return any(o is not None and (o.name == "tensor.extract" or _is_scalar_of_data(o)) for o in owners)
 
 
 def _is_big_constant(op: mlir.Operation) -> bool:

@@ -18,7 +18,7 @@ SIGNATURE = "flow.signature"
 
 def dims_of(value: mlir.Value) -> list[mlir.Value]:
     """Values for the dynamic dimensions of a tensor, in order. May add `tensor.dim` of a function argument."""
-    wanted = flow.dynamic_dims([value])
+    wanted = flow.dynamic_dims([value]) if isinstance(value.type, mlir.ShapedType) else []
     if not wanted:
         return []
     owner = defining_op(value)

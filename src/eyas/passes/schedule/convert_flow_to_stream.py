@@ -9,6 +9,7 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, func
 
+from eyas.codegen.common.kernel import constant_int
 from eyas.dialects import flow, stream
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
@@ -69,8 +70,8 @@ class _FunctionConversion:
         elif name == "func.return":
             for position, value in enumerate(returned):
                 self._return(position, value)
-        elif name == "flow.load":
-            self._convert_load(op)
+        elif name == "tensor.extract":
+            self._convert_extract(op)
         elif name != "flow.tie_shape" and role_of(op.operation) not in (Role.CLONED, Role.HOST):
             raise CompileError(f"{name} at {describe_location(op.operation.location)} is in no dispatch")
 
@@ -122,15 +123,24 @@ class _FunctionConversion:
         dim = stream.ArgumentDimOp(_integer(number), _integer(index.attributes["value"].value), mlir.IndexType.get())
         op.results[0].replace_all_uses_with(dim.result)
 
-    def _convert_load(self, op: flow.LoadOp) -> None:
-        element = mlir.RankedTensorType(op.source.type).element_type
-        offset = op.index.value * element_bytes(element)
+    def _convert_extract(self, op: mlir.OpView) -> None:
+        """An element that the host program needs (a size, say) is read back; one that only dispatches use is dead."""
+        if not any(role_of(use.owner.operation) is Role.HOST for use in _uses_through_scalars(op.result)):
+            return
+        type_ = mlir.RankedTensorType(op.operands[0].type)
+        indices = [constant_int(value) for value in list(op.operands)[1:]]
+        where = describe_location(op.operation.location)
+        if None in indices or not type_.has_static_shape or not isinstance(type_.element_type, mlir.IntegerType):
+            raise CompileError(f"the host program needs a {type_.element_type} at a computed position (at {where})")
+        offset = 0
+        for index, size in zip(indices, type_.shape, strict=True):
+            offset = offset * size + index
         i64 = mlir.IntegerType.get_signless(64)
-        loaded = stream.LoadOp(
-            self._resource(op.source), _integer(offset), mlir.StringAttr.get(str(element)), i64
-        ).result
-        value = loaded if op.value.type == i64 else arith.TruncIOp(op.value.type, loaded).result
-        op.value.replace_all_uses_with(value)
+        element = mlir.StringAttr.get(str(type_.element_type))
+        position = _integer(offset * element_bytes(type_.element_type))
+        loaded = stream.LoadOp(self._resource(op.operands[0]), position, element, i64).result
+        value = loaded if op.result.type == i64 else arith.TruncIOp(op.result.type, loaded).result
+        op.result.replace_all_uses_with(value)
 
     def _return(self, position: int, value: mlir.Value) -> None:
         resource = self._resource(value)
@@ -158,6 +168,17 @@ class _FunctionConversion:
         for name in ("arg_attrs", "res_attrs"):
             if name in self.function.attributes:
                 del self.function.attributes[name]
+
+
+def _uses_through_scalars(value: mlir.Value) -> list[mlir.OpOperand]:
+    """Uses of a scalar, and of what is computed from it."""
+    found = []
+    for use in value.uses:
+        found.append(use)
+        for result in use.owner.operation.results:
+            if not is_tensor(result):
+                found += _uses_through_scalars(result)
+    return found
 
 
 def element_bytes(type_: mlir.Type) -> int:

@@ -67,7 +67,7 @@ def register_tile(nest: Nest, lanes: Tile, rows_loop: int, target: Target) -> Ti
 
 def _fill(extent: Size, step: int) -> float:
     """The part of a tiled loop that does useful work."""
-    if extent.static is None:
+    if not extent.static:  # unknown, or nothing to do at all
         return 1.0 - 0.01 * step
     return extent.static / (-(-extent.static // step) * step)
 

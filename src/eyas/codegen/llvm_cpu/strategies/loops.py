@@ -22,7 +22,7 @@ from eyas.targets import Target
 _BUFFERIZE = (
     "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"
     # tm_tensor (scan, scatter, sort) does not know one-shot bufferisation; its own pass takes what is left.
-    "one-shot-bufferize{allow-unknown-ops},func.func(tm-tensor-bufferize),canonicalize,"
+    "one-shot-bufferize{allow-unknown-ops allow-return-allocs-from-loops},func.func(tm-tensor-bufferize),canonicalize,"
     "func.func(tm-tensor-to-loops),convert-linalg-to-loops,"
     "buffer-deallocation-pipeline,convert-bufferization-to-memref,canonicalize,cse"
 )
