@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from benchmarks import models
 from benchmarks.report import Row, failure
 
 BAR_SECONDS, BAR_MEMORY = 20.0, 8.0
@@ -14,7 +15,7 @@ BAR_SECONDS, BAR_MEMORY = 20.0, 8.0
 # getrusage tells nothing of workers (a child's peak counts what its parent had at the fork), so a thread watches the
 # resident memory of this process and its children. Pages of libraries that they share are counted for each.
 _CHILD = """
-import json, os, threading, time
+import json, os, sys, threading, time
 from pathlib import Path
 from benchmarks import models
 
@@ -36,13 +37,17 @@ def watch():
             peak[name] = max(peak[name], seen)
         time.sleep(0.01)
 
-one = models.case("resnet50")
-size = sum(t.numel() * t.element_size() for t in one.model.state_dict().values())
+if sys.argv[1:]:
+    model, call, size = sys.argv[1], (), os.path.getsize(sys.argv[1])
+else:
+    one = models.case("resnet50")
+    model, call = one.model, one.args
+    size = sum(t.numel() * t.element_size() for t in model.state_dict().values())
 before = resident("self")
 threading.Thread(target=watch, daemon=True).start()
 begin = time.perf_counter()
 import eyas
-module = eyas.compile(one.model, one.args, progress=False)
+module = eyas.compile(model, call, progress=False)
 seconds = time.perf_counter() - begin
 print(json.dumps({"seconds": seconds, "size": size, "before": before, **peak,
                   "phases": module.manifest["compile_seconds"]}))
@@ -50,22 +55,27 @@ print(json.dumps({"seconds": seconds, "size": size, "before": before, **peak,
 
 
 def rows() -> Iterator[Row]:
-    done = subprocess.run([sys.executable, "-c", _CHILD], capture_output=True, text=True)
+    yield from _measure("ResNet-50, cold")
+    yield from _measure("ResNet-50, ONNX file, cold", str(models.onnx_file("resnet50")))
+
+
+def _measure(what: str, *arguments: str) -> Iterator[Row]:
+    done = subprocess.run([sys.executable, "-c", _CHILD, *arguments], capture_output=True, text=True)
     if done.returncode:
-        yield failure("ResNet-50, cold", "s", BAR_SECONDS, done.stderr.strip().splitlines()[-1])
+        yield failure(what, "s", BAR_SECONDS, done.stderr.strip().splitlines()[-1])
         return
     seen = json.loads(done.stdout.splitlines()[-1])
     phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in seen["phases"].items())
-    yield Row("ResNet-50, cold", seen["seconds"], "s", BAR_SECONDS, note=phases)
+    yield Row(what, seen["seconds"], "s", BAR_SECONDS, note=phases)
     size = seen["size"]
     mib = {name: f"{seen[name] / 2**20:.0f}" for name in ("before", "process", "workers", "size")}
     yield Row(
-        "peak memory, all processes",
+        "  peak memory, all processes",
         seen["together"] / 2**20,
         "MiB",
         BAR_MEMORY,
         f"model of {mib['size']} MiB",
         seen["together"] / size,
-        f"process {mib['process']} ({mib['before']} before Eyas: torch and the model), workers {mib['workers']}",
+        f"process {mib['process']} ({mib['before']} before Eyas was imported), workers {mib['workers']}",
         limits_ratio=True,
     )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from eyas.errors import CallError, CompileError, ModuleError, UsageError
+from eyas.errors import CallError, ModuleError, UsageError
 from eyas.frontends import import_model
 from eyas.frontends.program import ImportedProgram, Signature
 from eyas.ir import clone_into
@@ -76,16 +75,7 @@ def compile(
 
 
 def _load(compilation: Compilation, device: str, threads: int | None) -> Module:
-    """Through a file without a name, which is mapped: the weights are never in memory a second time."""
-    file = tempfile.TemporaryFile(prefix="eyas-")
-    try:
-        compilation.finish().write(file)
-        file.flush()
-    except OSError as error:
-        file.close()
-        raise CompileError(
-            f"the module could not be written to '{tempfile.gettempdir()}': {error}; set TMPDIR to a folder with room"
-        ) from error
+    file = compilation.finish().write_unnamed()
     try:
         return load_open_file(file, device, threads)
     except ModuleError as error:

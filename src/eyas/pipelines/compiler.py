@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import io
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from eyas.passes.schedule.plan_memory import ARENA_BYTES, LOWER_BOUND_BYTES
 from eyas.pipelines import weights_file
 from eyas.pipelines.encode import encode_program
 from eyas.pipelines.phases import Options, Phase, pipeline
+from eyas.runtime.module import Module, load_open_file
 from eyas.targets import Target
 
 Observer = Callable[[Phase, str, float], None]
@@ -237,6 +239,24 @@ class CompiledProgram:
     def write(self, target: str | Path | IO[bytes]) -> None:
         """Streams the module to a path or an open file; weights are never copied as a whole."""
         container.write(target, self.program, self.images, self.parameters, self.manifest)
+
+    def load(self, device: str = "local-task", threads: int | None = None) -> Module:
+        """Loads the module through a file without a name, which is mapped: weights are not copied in memory."""
+        return load_open_file(self.write_unnamed(), device, threads)
+
+    def write_unnamed(self) -> IO[bytes]:
+        """Writes the module to a file that vanishes when it is closed."""
+        file = tempfile.TemporaryFile(prefix="eyas-")
+        try:
+            self.write(file)
+            file.flush()
+        except OSError as error:
+            file.close()
+            raise CompileError(
+                f"the module could not be written to '{tempfile.gettempdir()}': {error}; set TMPDIR to a folder with"
+                " room"
+            ) from error
+        return file
 
     def to_bytes(self) -> bytes:
         return container.to_bytes(self.program, self.images, self.parameters, self.manifest)

@@ -282,7 +282,8 @@ class _Analysis:
 
     def _note_extracted(self, tensor: mlir.Value) -> None:
         place = self.places.get(tensor)
-        if not isinstance(place, _Window) or place.offset or place.strides != row_major_strides(place.shape):
+        is_whole = isinstance(place, _Window) and not place.offset and place.strides == row_major_strides(place.shape)
+        if not is_whole or place.storage.binding is None or place.storage.is_output:
             raise Unsupported("a body reads a computed tensor")
         self.extracted[tensor] = place.storage
 

@@ -147,13 +147,16 @@ def _why_not_join(op: mlir.Operation, role: Role, group: Group, group_of: dict) 
         return "it also needs a later result that depends on the same producer"
     if len(_tensors_of(group.ops + [op])) > MAX_TENSORS:
         return f"the dispatch would have more than {MAX_TENSORS} tensors"
+    extracted = [defining_op(value) for value in _extracted_tensors(op)]
+    if any(owner is not None and owner in group.ops for owner in extracted):
+        return "it reads its producer at computed positions"
     edges = [value for value in op.operands if (owner := defining_op(value)) is not None and owner in group.ops]
     maps = indexing_maps(op)
     if maps is None:
         return "it has no loops"
     if role is Role.ELEMENTWISE and all(_reads_in_place(op, maps, value) for value in edges):
         if group.root is Role.CONTRACTION:
-            return None if _follows_last(group, edges) else "its producer's values have left the registers"
+            return None
         if group.rows is None:
             return None
     if group.root is Role.CONTRACTION:
@@ -161,9 +164,10 @@ def _why_not_join(op: mlir.Operation, role: Role, group: Group, group_of: dict) 
     return _why_not_share_rows(op, group, edges, maps)
 
 
-def _follows_last(group: Group, edges: list[mlir.Value]) -> bool:
-    """In a contraction's group all ops form one chain of values at the same place."""
-    return bool(edges)
+def _extracted_tensors(op: mlir.Operation) -> list[mlir.Value]:
+    """Tensors that the op's body reads with `tensor.extract`."""
+    bodies = [view.operation for region in op.regions for block in region.blocks for view in block.operations]
+    return [inner.operands[0] for inner in bodies if inner.name == "tensor.extract"]
 
 
 def _reads_in_place(op: mlir.Operation, maps: list[mlir.AffineMap], value: mlir.Value) -> bool:
