@@ -35,6 +35,10 @@ typedef struct eyas_workgroup_t {
   uint64_t scratch_bytes;
 } eyas_workgroup_t;
 
+// What a workgroup returns when a value in the data is not allowed, such as an index out of range. Memory stays safe:
+// reads at computed positions are clamped.
+#define EYAS_WORKGROUP_BAD_DATA 1
+
 // Returns 0 when the workgroup succeeded; anything else fails the submission.
 typedef int32_t (*eyas_dispatch_fn_t)(const eyas_dispatch_t*, const eyas_workgroup_t*);
 

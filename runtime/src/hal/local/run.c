@@ -154,6 +154,11 @@ static void reset_timings(eyas_hal_local_timing_t* timings, size_t count) {
 
 static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
                                     const eyas_hal_local_failure_t* failure) {
+  if (failure->code == EYAS_WORKGROUP_BAD_DATA) {
+    return eyas_status_make(
+        EYAS_STATUS_INVALID_ARGUMENT, "dispatch '%s': a value in the data is not allowed, such as an index out of range",
+        eyas_hal_command_name(&eyas_hal_commands(recording)[failure->command]));
+  }
   return eyas_status_make(
       EYAS_STATUS_INTERNAL, "dispatch '%s' (command %u): workgroup (%u, %u, %u) returned %d",
       eyas_hal_command_name(&eyas_hal_commands(recording)[failure->command]), failure->command,
