@@ -17,10 +17,11 @@ from torch_mlir.extras import onnx_importer
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends import onnx_prepare as prepare
-from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context, try_in_child
+from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
 from eyas.frontends.literals import by_name, by_value
 from eyas.frontends.onnx_corrections import correct
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large, open_model
+from eyas.frontends.onnx_trial import try_lowering
 from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import Argument, ImportedProgram, Signature, Source
 from eyas.frontends.trees import CallTree, flat_results
@@ -94,7 +95,7 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
     risk = prepare.find_risk(source)
     try:
         if carefully or risk:
-            try_in_child(module, (TO_TORCH_BACKEND, TO_LINALG))
+            try_lowering(module, (TO_TORCH_BACKEND, TO_LINALG))
         lower(module, TO_TORCH_BACKEND)
         PassPipeline((ConvertDynamicViews(),)).run(module)
         lower(module, TO_LINALG)

@@ -17,7 +17,7 @@ _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "
 
 @dataclass(frozen=True)
 class ConvertReshapesToFlow(Pass):
-    """Every reshape between dispatches keeps the elements where they are, so it is a `flow.reshape`; a slice that is one
+    """A reshape between dispatches keeps the elements where they are, so it is a `flow.reshape`; a slice that is one
     piece of memory is a `flow.slice`.
 
       %1 = tensor.collapse_shape %0 [[0, 1], [2]] : tensor<1x128x384xf32> into tensor<128x384xf32>
@@ -61,7 +61,7 @@ def _convert_slice(op: mlir.OpView) -> None:
 
 
 def _contiguous_offset(op: mlir.OpView) -> int | None:
-    """Elements before the slice when it is static and one piece of memory: units, then a part, then whole dimensions."""
+    """Elements before a static slice that is one piece of memory: units, then a part, then whole dimensions."""
     type_ = mlir.RankedTensorType(op.operands[0].type)
     offsets, sizes, strides = (
         list(mlir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")

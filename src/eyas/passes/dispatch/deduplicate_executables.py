@@ -12,7 +12,9 @@ from eyas.dialects import flow
 from eyas.ir import Pass
 from eyas.ir.walk import find_ops
 
-_NOTES = re.compile(rf'{re.escape(flow.NOT_FUSED)} = "[^"]*"')
+_NOTE = rf'{re.escape(flow.NOT_FUSED)} = "[^"]*"'
+# Alone in its dictionary, or beside others.
+_NOTES = re.compile(rf"(?: attrs =)? *\{{{_NOTE}\}}|, {_NOTE}|{_NOTE}, ")
 
 
 @dataclass(frozen=True)

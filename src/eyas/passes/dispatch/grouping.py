@@ -63,7 +63,7 @@ def role_of(op: mlir.Operation) -> Role:
 
 def _is_scalar_of_data(op: mlir.Operation) -> bool:
     """Scalar arithmetic on an element of a tensor: cheaper to repeat in a dispatch than to bring to the host."""
-    if not op.name.startswith(("arith.", "math.")) or op.regions or any(is_tensor(v) for v in [*op.results, *op.operands]):
+    if not op.name.startswith(("arith.", "math.")) or any(is_tensor(value) for value in [*op.results, *op.operands]):
         return False
     owners = [defining_op(value) for value in op.operands]
     return any(o is not None and (o.name == "tensor.extract" or _is_scalar_of_data(o)) for o in owners)

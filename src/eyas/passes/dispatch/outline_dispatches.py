@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, func
 
-from eyas.codegen.common.analyze import DIM_ARGS
+from eyas.codegen.common.places import DIM_ARGS
 from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location

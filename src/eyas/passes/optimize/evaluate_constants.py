@@ -179,27 +179,43 @@ def _evaluate(leaves: list[mlir.Value], constant: set[mlir.Operation], parameter
     from eyas.pipelines.phases import Options, Phase
     from eyas.runtime import load
 
+    original = defining_op(leaves[0])
+    assert original is not None
+    needed = _needed(leaves)
+    ordered = [view.operation for view in original.block.operations if view.operation in needed]
+    weights = [op for op in ordered if op.name == "flow.parameter"]
+    keys = list(dict.fromkeys(op.attributes["key"].value for op in weights))
+    types = {op.attributes["key"].value: op.results[0].type for op in weights}
+
+    # Weights are arguments, so that they are read where they lie instead of being copied into a module.
     module = mlir.Module.create(mlir.Location.unknown())
     with mlir.InsertionPoint(module.body), mlir.Location.unknown():
-        function = func.FuncOp("main", ([], [leaf.type for leaf in leaves]))
+        function = func.FuncOp("main", ([types[key] for key in keys], [leaf.type for leaf in leaves]))
         block = function.add_entry_block()
-    clones: dict[mlir.Value, mlir.Value] = {}
-    needed = _needed(leaves)
+    by_key = dict(zip(keys, block.arguments, strict=True))
+    clones: dict[mlir.Value, mlir.Value] = {op.results[0]: by_key[op.attributes["key"].value] for op in weights}
     with mlir.InsertionPoint(block):
-        original = defining_op(leaves[0])
-        assert original is not None
-        for view in original.block.operations:
-            if view.operation in needed:
-                _clone(view.operation, clones)
+        for op in ordered:
+            if op.name != "flow.parameter":
+                _clone(op, clones)
         func.ReturnOp([clones[leaf] for leaf in leaves], loc=mlir.Location.unknown())
-    results = tuple(
-        Argument(f"r{i}", _dtype(leaf.type), tuple(mlir.ShapedType(leaf.type).shape)) for i, leaf in enumerate(leaves)
-    )
-    options = Options(parameters=parameters)
-    compilation = Compilation(module, parameters, Signature((), results), options)
+    arguments = tuple(_argument(key, types[key]) for key in keys)
+    results = tuple(_argument(f"r{index}", leaf.type) for index, leaf in enumerate(leaves))
+    compilation = Compilation(module, {}, Signature(arguments, results), Options())
     compilation.run(Phase.DISPATCH, Phase.VM)
-    made = load(compilation.finish().to_bytes())()
+    made = load(compilation.finish().to_bytes())(*(_as_stored(parameters[key].array()) for key in keys))
     return [made] if len(leaves) == 1 else list(made)
+
+
+def _argument(name: str, type_: mlir.Type) -> Argument:
+    shaped = mlir.RankedTensorType(type_)
+    text = str(shaped.element_type)
+    return Argument(name, {"complex<f32>": "c64", "complex<f64>": "c128"}.get(text, text), tuple(shaped.shape))
+
+
+def _as_stored(array: np.ndarray) -> np.ndarray:
+    """The program knows signless integers only; unsigned weights are passed by their bits."""
+    return array.view(array.dtype.name.removeprefix("u")) if array.dtype.kind == "u" else array
 
 
 def _needed(leaves: list[mlir.Value]) -> set[mlir.Operation]:
@@ -228,8 +244,3 @@ def _clone(op: mlir.Operation, clones: dict[mlir.Value, mlir.Value]) -> None:
 
     remap(copy)
     clones.update(zip(op.results, copy.results, strict=True))
-
-
-def _dtype(type_: mlir.Type) -> str:
-    text = str(mlir.RankedTensorType(type_).element_type)
-    return {"complex<f32>": "c64", "complex<f64>": "c128"}.get(text, text)

@@ -65,8 +65,6 @@ class _FunctionConversion:
             self.resources[op.result] = self._resource(op.source)
         elif name == "flow.slice":
             self._convert_slice(op)
-        elif name == "tensor.dim":
-            self._convert_dim(op)
         elif name == "func.return":
             for position, value in enumerate(returned):
                 self._return(position, value)
@@ -157,6 +155,11 @@ class _FunctionConversion:
         """Removes the tensor program, last op first, and the function's tensor arguments."""
         with mlir.InsertionPoint(ops[-1]), mlir.Location.unknown():
             func.ReturnOp([])
+        ops = [op for op in ops if op.operation.name != "tensor.dim"]
+        for op in [op for op in self.block.operations if op.operation.name == "tensor.dim"]:  # some are new
+            with mlir.InsertionPoint(op), op.operation.location:
+                self._convert_dim(op)
+            op.operation.erase()
         for op in reversed(ops):
             if any(is_tensor(v) for v in [*op.results, *op.operands]) or op.operation.name in ("func.return",):
                 op.operation.erase()

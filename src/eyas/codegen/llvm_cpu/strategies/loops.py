@@ -11,8 +11,8 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, bufferization, memref, scf
 
-from eyas.codegen.common.analyze import DIM_ARGS
 from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.places import DIM_ARGS
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.schedule import GridAxis
 from eyas.codegen.llvm_cpu.strategies.base import Strategy

@@ -1,0 +1,27 @@
+// RUN: eyas opt %s --passes tie-shapes | filecheck %s
+
+// The size of every dynamic result is stated in terms of the arguments.
+// CHECK-LABEL: func.func @dynamic
+// CHECK-SAME: [[X:%.*]]: tensor<?x4xf32>
+func.func @dynamic(%x: tensor<?x4xf32>) -> tensor<4x?xf32> {
+  // CHECK-DAG: [[ZERO:%.*]] = arith.constant 0 : index
+  // CHECK-DAG: [[N:%.*]] = tensor.dim [[X]], [[ZERO]]
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %e = tensor.empty(%n) : tensor<4x?xf32>
+  // CHECK: [[T:%.*]] = linalg.transpose
+  %t = linalg.transpose ins(%x : tensor<?x4xf32>) outs(%e : tensor<4x?xf32>) permutation = [1, 0]
+  // CHECK: "flow.tie_shape"([[T]], [[N]]) {{.*}}: (tensor<4x?xf32>, index) -> ()
+  // CHECK: return [[T]]
+  return %t : tensor<4x?xf32>
+}
+
+// Nothing is said about static tensors.
+// CHECK-LABEL: func.func @static
+// CHECK-NOT: flow.tie_shape
+// CHECK: return
+func.func @static(%x: tensor<2x4xf32>) -> tensor<4x2xf32> {
+  %e = tensor.empty() : tensor<4x2xf32>
+  %t = linalg.transpose ins(%x : tensor<2x4xf32>) outs(%e : tensor<4x2xf32>) permutation = [1, 0]
+  return %t : tensor<4x2xf32>
+}

@@ -1,0 +1,45 @@
+// RUN: eyas opt %s --passes convert-stream-to-hal,cse | filecheck %s
+
+// Everything is static: recorded once, kept in slot 0, replayed with other buffers.
+// CHECK-LABEL: func.func @static
+func.func @static() {
+  %c64 = arith.constant 64 : index
+  // CHECK-DAG: [[X:%.*]] = "hal.argument"() {{.*}}index = 0
+  // CHECK-DAG: [[W:%.*]] = "hal.parameter"() {{.*}}key = "weight"
+  // CHECK-DAG: [[R:%.*]] = "hal.allocate"({{.*}}) {{.*}}kind = "result"
+  %x = "stream.argument"() {index = 0 : i64} : () -> !stream.resource
+  %w = "stream.parameter"() {key = "weight"} : () -> !stream.resource
+  %r = "stream.alloc"(%c64) {kind = "result"} : (index) -> !stream.resource
+  // CHECK: [[C:%.*]] = "hal.record"() ({
+  // The parameter is bound at once, the others are slots 0 and 1 of the table.
+  // CHECK: "hal.dispatch"([[W]],{{.*}}callee = @scale{{.*}}slots = array<i64: 0, -1, 1>
+  // CHECK: "hal.barrier"
+  // CHECK: "hal.copy"{{.*}}slots = array<i64: 1, 0>
+  // CHECK: "hal.end"
+  "stream.dispatch"(%x, %w, %r) {access = array<i64: 1, 1, 2>, callee = @scale, operandSegmentSizes = array<i32: 0, 3>} : (!stream.resource, !stream.resource, !stream.resource) -> ()
+  "stream.barrier"() : () -> ()
+  "stream.copy"(%r, %x) : (!stream.resource, !stream.resource) -> ()
+  // CHECK: "hal.submit"([[C]], [[X]], [[R]])
+  // CHECK: "hal.result"([[R]]
+  "stream.result"(%r, %c64) {index = 0 : i64, operandSegmentSizes = array<i32: 1, 1>} : (!stream.resource, index) -> ()
+  // CHECK-NOT: stream.
+  return
+}
+
+// A size of this call is recorded in it, so the recording cannot be kept; a host read ends it.
+// CHECK-LABEL: func.func @dynamic
+func.func @dynamic() {
+  %x = "stream.argument"() {index = 0 : i64} : () -> !stream.resource
+  // CHECK: [[N:%.*]] = "hal.argument_dim"
+  %n = "stream.argument_dim"() {index = 0 : i64, dim = 0 : i64} : () -> index
+  %a = "stream.alloc"(%n) {kind = "transient"} : (index) -> !stream.resource
+  // CHECK: "hal.record"
+  "stream.dispatch"(%n, %x, %a) {access = array<i64: 1, 2>, callee = @scale, operandSegmentSizes = array<i32: 1, 2>} : (index, !stream.resource, !stream.resource) -> ()
+  // CHECK: "hal.submit"
+  // CHECK: "hal.load"
+  %k = "stream.load"(%a) {offset = 8 : i64, element = "i64"} : (!stream.resource) -> i64
+  // CHECK: "hal.record"
+  // CHECK: "hal.submit"
+  "stream.dispatch"(%n, %x, %a) {access = array<i64: 1, 2>, callee = @scale, operandSegmentSizes = array<i32: 1, 2>} : (index, !stream.resource, !stream.resource) -> ()
+  return
+}

@@ -1,0 +1,45 @@
+// RUN: eyas opt %s --passes propagate-transposes,canonicalize,cse | filecheck %s
+
+#id = affine_map<(a, b) -> (a, b)>
+#row = affine_map<(a, b) -> (a)>
+#tr = affine_map<(a, b) -> (b, a)>
+
+// Two transposes meet through an elementwise op and cancel; the bias is read by its other loop.
+// CHECK-DAG: [[COLUMN:#.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @cancel
+// CHECK-SAME: [[X:%.*]]: tensor<4x8xf32>, [[B:%.*]]: tensor<8xf32>
+func.func @cancel(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %e = tensor.empty() : tensor<8x4xf32>
+  %f = tensor.empty() : tensor<4x8xf32>
+  // CHECK-NOT: linalg.transpose
+  %0 = linalg.transpose ins(%x : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) permutation = [1, 0]
+  // CHECK: [[Y:%.*]] = linalg.generic {{.*}}indexing_maps = [{{#.*}}, [[COLUMN]], {{#.*}}]{{.*}}ins([[X]], [[B]] :
+  %1 = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%0, %b : tensor<8x4xf32>, tensor<8xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %r = arith.addf %i, %j : f32
+    linalg.yield %r : f32
+  } -> tensor<8x4xf32>
+  %2 = linalg.transpose ins(%1 : tensor<8x4xf32>) outs(%f : tensor<4x8xf32>) permutation = [1, 0]
+  // CHECK-NOT: linalg.transpose
+  // CHECK: return [[Y]]
+  return %2 : tensor<4x8xf32>
+}
+
+// Only unit dimensions move: the elements stay where they are.
+// CHECK-LABEL: func.func @unit
+// CHECK: "flow.reshape"
+// CHECK-NOT: linalg.transpose
+func.func @unit(%x: tensor<1x8x4xf32>) -> tensor<8x1x4xf32> {
+  %e = tensor.empty() : tensor<8x1x4xf32>
+  %0 = linalg.transpose ins(%x : tensor<1x8x4xf32>) outs(%e : tensor<8x1x4xf32>) permutation = [1, 0, 2]
+  return %0 : tensor<8x1x4xf32>
+}
+
+// A transpose that leaves the program has nowhere to go.
+// CHECK-LABEL: func.func @stays
+// CHECK: linalg.transpose
+func.func @stays(%x: tensor<4x8xf32>) -> tensor<8x4xf32> {
+  %e = tensor.empty() : tensor<8x4xf32>
+  %0 = linalg.transpose ins(%x : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) permutation = [1, 0]
+  return %0 : tensor<8x4xf32>
+}

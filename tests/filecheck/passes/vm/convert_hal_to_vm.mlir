@@ -1,0 +1,50 @@
+// RUN: eyas opt %s --passes convert-hal-to-vm | filecheck %s
+
+// @scale runs 4 workgroups of 16 along x; @rows as many as the push constant asks for, 8 to a workgroup.
+"hal.executable"() {sym_name = "kernels", target = "llvm-cpu", format = "elf-x86_64", features = "", image = "", exports = [
+  {name = "scale", bindings = 2 : i64, constants = 0 : i64, grid = [array<i64: 16, 64>], strategy = "rows", knobs = "", rejected = []},
+  {name = "rows", bindings = 1 : i64, constants = 1 : i64, grid = [array<i64: 8, 2, 0>], strategy = "rows", knobs = "", rejected = []}]} : () -> ()
+
+// CHECK-LABEL: func.func @main()
+func.func @main() {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // CHECK: [[X:%.*]] = "vm.arg"() {{.*}}index = 0
+  %x = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer
+  // CHECK: [[N:%.*]] = "vm.arg_dim"
+  %n = "hal.argument_dim"() {index = 0 : i64, dim = 0 : i64} : () -> index
+  // CHECK: [[R:%.*]] = "vm.buffer_alloc"({{.*}}) {{.*}}kind = 1
+  %r = "hal.allocate"(%c64) {kind = "result"} : (index) -> !hal.buffer
+  // A memo is recorded only while its global is null.
+  // CHECK: [[OLD:%.*]] = "vm.global_load"() {{.*}}slot = 0
+  // CHECK: [[NULL:%.*]] = "vm.is_null"([[OLD]])
+  // CHECK: cf.cond_br [[NULL]], ^bb1, ^bb2
+  // CHECK: ^bb1:
+  // CHECK: [[NEW:%.*]] = "vm.cmd_create"() {{.*}}slots = 2
+  // CHECK: [[FOUR:%.*]] = "vm.const_i64"() {{.*}}value = 4
+  // CHECK: "vm.cmd_dispatch"([[NEW]], [[FOUR]],{{.*}}bindings_slots = array<i64: 0, 1>{{.*}}export = 0
+  // CHECK: "vm.cmd_end"([[NEW]])
+  // CHECK: "vm.global_store"([[NEW]]) {{.*}}slot = 0
+  // CHECK: ^bb2:
+  // CHECK: [[KEPT:%.*]] = "vm.global_load"
+  %once = "hal.record"() ({
+    "hal.dispatch"(%c0, %c0, %c64, %c64) {callee = @scale, slots = array<i64: 0, 1>, access = array<i64: 1, 2>, operandSegmentSizes = array<i32: 0, 0, 2, 2>} : (index, index, index, index) -> ()
+    "hal.end"() : () -> ()
+  }) {memo = 0 : i64, slots = 2 : i64} : () -> !hal.command_buffer
+  // CHECK: "vm.submit"([[KEPT]], [[X]], [[R]])
+  "hal.submit"(%once, %x, %r) {operandSegmentSizes = array<i32: 1, 2>} : (!hal.command_buffer, !hal.buffer, !hal.buffer) -> ()
+  // Without one it is recorded in each call; ceil(2 * n / 8) workgroups.
+  // CHECK-NOT: vm.global
+  // CHECK: [[TWICE:%.*]] = "vm.mul"({{.*}}, [[N]])
+  // CHECK: [[GROUPS:%.*]] = "vm.ceildivs"([[TWICE]],
+  // CHECK: "vm.cmd_dispatch"({{%.*}}, [[GROUPS]],{{.*}}export = 1
+  %each = "hal.record"() ({
+    "hal.dispatch"(%n, %c0, %c64) {callee = @rows, slots = array<i64: 0>, access = array<i64: 3>, operandSegmentSizes = array<i32: 1, 0, 1, 1>} : (index, index, index) -> ()
+    "hal.end"() : () -> ()
+  }) {memo = -1 : i64, slots = 1 : i64} : () -> !hal.command_buffer
+  "hal.submit"(%each, %r) {operandSegmentSizes = array<i32: 1, 1>} : (!hal.command_buffer, !hal.buffer) -> ()
+  // CHECK: "vm.set_result"([[R]]
+  "hal.result"(%r, %n) {index = 0 : i64, operandSegmentSizes = array<i32: 1, 1>} : (!hal.buffer, index) -> ()
+  // CHECK: "vm.return"
+  return
+}
