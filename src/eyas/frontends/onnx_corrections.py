@@ -13,7 +13,8 @@ from onnx import helper, numpy_helper
 
 from eyas.errors import UnsupportedOpError
 from eyas.frontends.onnx_file import OnnxModel
-from eyas.frontends.onnx_prepare import describe_node, expand_functions
+from eyas.frontends.onnx_prepare import describe_node, expand_functions, infer_shapes
+from eyas.frontends.onnx_rewrite import rewrite
 
 _LIMITS = {
     onnx.TensorProto.INT8: (-128, 127),
@@ -24,6 +25,9 @@ _LIMITS = {
 
 def correct(model: OnnxModel) -> bool:
     """Rewrites or refuses what is known to go wrong; says whether the graph changed and needs inference again."""
+    rewritten = rewrite(model)
+    if rewritten:
+        infer_shapes(model)
     ranks = _ranks(model.proto.graph)
     for node in model.proto.graph.node:
         rule = _REFUSED.get(node.op_type)
@@ -36,7 +40,7 @@ def correct(model: OnnxModel) -> bool:
         or (node.op_type == "Gelu" and _attribute(node, "approximate", b"none") == b"tanh")
     }
     changed = bool(inexact) and expand_functions(model, inexact)
-    return _quantize_along_axes(model, ranks) or changed
+    return _quantize_along_axes(model, ranks) or changed or rewritten
 
 
 def _refuse_grid_sample(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:

@@ -21,7 +21,10 @@ from eyas.ir.diagnostics import raise_as_compile_error
 
 @dataclass(frozen=True)
 class Pass:
-    """One transformation of a module: valid IR in, valid IR out. Subclasses add fields (options) and `run`."""
+    """One transformation of a module: valid IR in, valid IR out. Subclasses add fields (options) and `run`.
+
+    A field with `compare=False` is data that comes with the call, not an option: it is neither printed nor parsed.
+    """
 
     name: ClassVar[str] = ""
 
@@ -32,14 +35,14 @@ class Pass:
         given = [
             f"{field.name.replace('_', '-')}={_print_option(getattr(self, field.name))}"
             for field in dataclasses.fields(self)
-            if getattr(self, field.name) != field.default
+            if field.compare and getattr(self, field.name) != field.default
         ]
         return self.name + ("{" + " ".join(given) + "}" if given else "")
 
     @classmethod
     def parse(cls, options: str) -> Pass:
         """Builds the pass from the text between its braces."""
-        fields = {field.name: field for field in dataclasses.fields(cls)}
+        fields = {field.name: field for field in dataclasses.fields(cls) if field.compare}
         values: dict[str, Any] = {}
         for item in options.split():
             key, separator, text = item.partition("=")
@@ -105,8 +108,8 @@ def run_upstream(module: mlir.Module, passes: str) -> None:
         try:
             manager = PassManager.parse(f"builtin.module({passes})")
         except ValueError as error:
-            detail = str(error).strip().splitlines()[-1]
-            raise UsageError(f"cannot parse the pass pipeline '{passes}': {detail}") from None
+            detail = str(error).partition("\n")[0].rpartition("error: ")[2].removeprefix("<Pass-Options-Parser>: ")
+            raise UsageError(f"cannot parse the pass pipeline '{passes}': {detail}; `eyas opt --list` shows ours") from None
         # Verifying after every upstream pass would double compile time; phases verify at their ends.
         manager.enable_verifier(False)
         manager.run(module.operation)

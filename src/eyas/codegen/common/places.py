@@ -213,10 +213,10 @@ class TensorPlaces:
     def _visit_concat(self, op: mlir.OpView) -> None:
         """Each part guarded by its range, and the next part otherwise."""
         dim = op.attributes["dim"].value
-        parts = [self.places.get(operand) for operand in op.operands]
+        parts = [self.places.get(value) for value in op.operands if mlir.ShapedType(value.type).get_dim_size(dim) != 0]
         rank = mlir.ShapedType(op.result.type).rank
         sizes = [part.shape[dim] if isinstance(part, Window) else None for part in parts]
-        if any(size is None or not size.is_static for size in sizes):
+        if not parts or any(size is None or not size.is_static for size in sizes):
             raise Unsupported("concatenation of computed tensors, or along a dynamic dimension")
         starts = [sum(size.factor for size in sizes[:index]) for index in range(len(sizes))]
         whole = Size(sum(size.factor for size in sizes))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, scf
@@ -20,24 +19,13 @@ from eyas.codegen.llvm_cpu.combine import combiner_of
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.memory import Memory
 from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
-
-Indices = list[mlir.Value | None]
+from eyas.codegen.llvm_cpu.tile_loads import Block, Indices, TileContext, TileLoads
 
 
 def emit_kernel(kernel: Kernel, schedule: Schedule, interface: Interface) -> None:
     """Fills the entry function's body."""
     with interface.body:
         _KernelEmitter(kernel, schedule, interface).emit()
-
-
-@dataclass(frozen=True)
-class _Block:
-    """A register tile in flight: where it starts, how large it is, which lanes are on."""
-
-    indices: Indices
-    rows: int
-    vectors: int
-    mask: mlir.Value | None
 
 
 class _KernelEmitter:
@@ -88,6 +76,7 @@ class _NestEmitter:
         self.bounds = bounds
         self.grid_tiles = {axis.loop: axis.tile for axis in parent.schedule.grid}
         self.lane_loop = tile.vector_loop if tile.vector_loop in nest.parallel else None
+        self.context = TileContext(parent.memory, tile.unroll_loop, self.lane_loop)
 
     def emit(self, indices: Indices) -> None:
         blocked = (self.lane_loop, self.tile.unroll_loop)
@@ -137,7 +126,7 @@ class _NestEmitter:
     def _row_blocks(self, indices: Indices, vectors: int, mask: mlir.Value | None) -> None:
         loop, rows = self.tile.unroll_loop, self.tile.unroll
         if loop is None:
-            self._block(_Block(indices, 1, vectors, mask))
+            self._block(Block(indices, 1, vectors, mask))
             return
         low, high = self._bounds(loop)
         extent = self.nest.loops[loop].static
@@ -145,13 +134,13 @@ class _NestEmitter:
         middle = high if remainder == 0 else self._round_down(low, high, rows)
         if extent is None or extent >= rows:
             with self.parent.loop(low, middle, rows) as index:
-                self._block(_Block(_with(indices, loop, index), rows, vectors, mask))
+                self._block(Block(_with(indices, loop, index), rows, vectors, mask))
         if remainder is None:
             with self.parent.loop(middle, high, 1) as index:
-                self._block(_Block(_with(indices, loop, index), 1, vectors, mask))
+                self._block(Block(_with(indices, loop, index), 1, vectors, mask))
         elif remainder:
             with self.parent.loop(middle, high, rows) as index:  # runs once, in the piece that has the remainder
-                self._block(_Block(_with(indices, loop, index), remainder, vectors, mask))
+                self._block(Block(_with(indices, loop, index), remainder, vectors, mask))
 
     def _round_down(self, low: mlir.Value, high: mlir.Value, step: int) -> mlir.Value:
         """The greatest low + k*step that is not above high."""
@@ -161,12 +150,12 @@ class _NestEmitter:
         count = arith.DivUIOp(span, self.at.index(step)).result
         return arith.AddIOp(low, arith.MulIOp(count, self.at.index(step)).result).result
 
-    def _block(self, block: _Block) -> None:
+    def _block(self, block: Block) -> None:
         """All statements of the nest for one register tile."""
         made: dict[tuple[int, int], list[list[mlir.Value]]] = {}
         width = self.tile.width if self.lane_loop is not None else 1
         for position, statement in enumerate(self.nest.statements):
-            loads = _Loads(self, block, width)
+            loads = TileLoads(self.context, block, width)
             if statement.reductions and self.tile.vector_loop in statement.reductions:
                 tiles = self._reduce_across_lanes(statement, block, made)
             elif statement.reductions:
@@ -178,7 +167,7 @@ class _NestEmitter:
                 if access is not None:
                     self._store(access, block, tiles[output], width)
 
-    def _initial(self, statement: Statement, block: _Block, loads: _Loads) -> list[list[list[mlir.Value | None]]]:
+    def _initial(self, statement: Statement, block: Block, loads: TileLoads) -> list[list[list[mlir.Value | None]]]:
         """Values of the output arguments before the body runs, per output, row and vector."""
         return [
             [
@@ -195,7 +184,7 @@ class _NestEmitter:
         return None if value is None else self.memory.scalar(value)
 
     def _apply(
-        self, statement: Statement, block: _Block, loads: _Loads, made: dict, olds: list
+        self, statement: Statement, block: Block, loads: TileLoads, made: dict, olds: list
     ) -> list[list[list[mlir.Value]]]:
         """Runs the body at every point of the tile; returns the new values per output, row and vector."""
         results: list[list[list[mlir.Value]]] = [
@@ -220,16 +209,18 @@ class _NestEmitter:
                     results[output][row][vector] = value
         return results
 
-    def _index_reader(self, statement: Statement, loads: _Loads, row: int, vector: int) -> Callable[[int], mlir.Value]:
+    def _index_reader(
+        self, statement: Statement, loads: TileLoads, row: int, vector: int
+    ) -> Callable[[int], mlir.Value]:
         def read(dim: int) -> mlir.Value:
             loop = statement.loop_of_index[dim]
             return self.at.index(0) if loop is None else loads.index(loop, row, vector)
 
         return read
 
-    def _reduce(self, statement: Statement, block: _Block, made: dict, width: int) -> list:
+    def _reduce(self, statement: Statement, block: Block, made: dict, width: int) -> list:
         """Reduction loops innermost, accumulators carried in registers."""
-        outer = _Loads(self, block, width)
+        outer = TileLoads(self.context, block, width)
         olds = self._initial(statement, block, outer)
         types = statement.element_types
         flat = [
@@ -241,9 +232,9 @@ class _NestEmitter:
 
         def nest_loops(loops: tuple[int, ...], indices: Indices, carried: list[mlir.Value]) -> list[mlir.Value]:
             if not loops:
-                inner = _Block(indices, block.rows, block.vectors, block.mask)
+                inner = Block(indices, block.rows, block.vectors, block.mask)
                 olds_now = _unflatten(carried, len(types), block.rows, block.vectors)
-                tiles = self._apply(statement, inner, _Loads(self, inner, width, outer), made, olds_now)
+                tiles = self._apply(statement, inner, TileLoads(self.context, inner, width, outer), made, olds_now)
                 return [
                     self.memory.as_width(value, type_, width)
                     for tile, type_ in zip(tiles, types, strict=True)
@@ -260,7 +251,7 @@ class _NestEmitter:
         final = nest_loops(statement.reductions, block.indices, flat)
         return _unflatten(final, len(types), block.rows, block.vectors)
 
-    def _reduce_across_lanes(self, statement: Statement, block: _Block, made: dict) -> list:
+    def _reduce_across_lanes(self, statement: Statement, block: Block, made: dict) -> list:
         """The vector loop is a reduction: lanes keep partial results that are combined at the end."""
         loop, width, vectors = self.tile.vector_loop, self.tile.width, self.tile.vectors
         combiner = combiner_of(statement.body, len(statement.inputs))
@@ -271,9 +262,9 @@ class _NestEmitter:
         outer = [other for other in statement.reductions if other != loop]
 
         def step(indices: Indices, carried: list[mlir.Value], count: int, mask: mlir.Value | None) -> list[mlir.Value]:
-            inner = _Block(indices, block.rows, count, mask)
+            inner = Block(indices, block.rows, count, mask)
             olds = [[carried[row * vectors : row * vectors + count] for row in range(block.rows)]]
-            tile = self._apply(statement, inner, _Loads(self, inner, width, lanes=loop), made, olds)[0]
+            tile = self._apply(statement, inner, TileLoads(self.context, inner, width, lanes=loop), made, olds)[0]
             updated = list(carried)
             for row in range(block.rows):
                 for vector in range(count):
@@ -307,7 +298,7 @@ class _NestEmitter:
             )
 
         partial = nest_loops(outer, block.indices, [identity] * (block.rows * vectors))
-        olds = self._initial(statement, _Block(block.indices, block.rows, 1, None), _Loads(self, block, 1))
+        olds = self._initial(statement, Block(block.indices, block.rows, 1, None), TileLoads(self.context, block, 1))
         rows = []
         for row in range(block.rows):
             total = combiner.horizontal([partial[row * vectors + v] for v in range(vectors)])
@@ -320,111 +311,13 @@ class _NestEmitter:
             scf.YieldOp(body(op.induction_variable, list(op.inner_iter_args)))
         return list(op.results)
 
-    def _store(self, access: Access, block: _Block, values: list[list[mlir.Value]], width: int) -> None:
-        loads = _Loads(self, block, width)
+    def _store(self, access: Access, block: Block, values: list[list[mlir.Value]], width: int) -> None:
+        loads = TileLoads(self.context, block, width)
         for row in range(block.rows):
             for vector in range(block.vectors if width > 1 else 1):
                 address = loads.address(access, row, vector)
                 stride = access.strides[self.lane_loop] if self.lane_loop is not None else Size(0)
                 self.memory.store(access.storage, address, values[row][vector], width, stride, block.mask)
-
-
-class _Loads:
-    """Addresses and loads of one tile; a load that does not depend on row or vector is made once."""
-
-    def __init__(
-        self, nest: _NestEmitter, block: _Block, width: int, outer: _Loads | None = None, lanes: int | None = None
-    ):
-        self.nest, self.block, self.width = nest, block, width
-        self.lane_loop = lanes if lanes is not None else (nest.lane_loop if width > 1 else None)
-        self.row_loop = nest.tile.unroll_loop
-        self.bases: dict[int, mlir.Value] = {}
-        self.values: dict[tuple, mlir.Value] = {}
-        self.outer = outer
-
-    def get(self, access: Access, row: int, vector: int) -> mlir.Value:
-        depends_on_row = self._depends(access, self.row_loop)
-        depends_on_lane = self._depends(access, self.lane_loop)
-        key = (id(access), row if depends_on_row else 0, vector if depends_on_lane else 0)
-        if key not in self.values:
-            self.values[key] = self._load(access, key[1], key[2], depends_on_lane)
-        return self.values[key]
-
-    def _depends(self, access: Access, loop: int | None) -> bool:
-        if loop is None:
-            return False
-        if access.strides[loop] != Size(0) or any(guard.coefficients[loop] for guard in access.guards):
-            return True
-        return isinstance(access.otherwise, Access) and self._depends(access.otherwise, loop)
-
-    def _load(self, access: Access, row: int, vector: int, depends_on_lane: bool) -> mlir.Value:
-        memory = self.nest.memory
-        width = self.width if depends_on_lane else 1
-        stride = access.strides[self.lane_loop] if depends_on_lane else Size(0)
-        mask = self.block.mask if depends_on_lane else None
-        address = self.address(access, row, vector)
-        if not access.guards:
-            return memory.load(access.storage, address, width, stride, mask)
-        inside = self._guard(access, row, vector, width)
-        otherwise = access.otherwise
-        if isinstance(otherwise, Access):
-            fallback = self._load(otherwise, row, vector, depends_on_lane)
-        else:
-            fallback = memory.scalar(otherwise)
-        return memory.load_guarded(access.storage, address, width, stride, mask, inside, fallback)
-
-    def _guard(self, access: Access, row: int, vector: int, width: int) -> mlir.Value:
-        memory, condition = self.nest.memory, None
-        for guard in access.guards:
-            position = memory.constant_index(guard.shift)
-            for loop, coefficient in enumerate(guard.coefficients):
-                if coefficient:
-                    index = self.index(loop, row, vector) if width > 1 else self._scalar_index(loop, row, vector)
-                    position = memory.add(position, memory.multiply(index, coefficient))
-            inside = memory.in_range(position, guard.extent)
-            condition = inside if condition is None else memory.both(condition, inside)
-        return memory.as_width(condition, condition.type, width) if width > 1 else condition
-
-    def address(self, access: Access, row: int, vector: int) -> mlir.Value:
-        """Linear element index of the first lane."""
-        memory = self.nest.memory
-        base = self._base(access)
-        if self.row_loop is not None and row:
-            base = memory.add(base, memory.size(access.strides[self.row_loop] * row))
-        if self.lane_loop is not None and vector:
-            base = memory.add(base, memory.size(access.strides[self.lane_loop] * (vector * self.width)))
-        return base
-
-    def _base(self, access: Access) -> mlir.Value:
-        if id(access) in self.bases:
-            return self.bases[id(access)]
-        memory, start = self.nest.memory, None
-        known: Indices = [None] * len(access.strides)
-        if self.outer is not None:
-            start, known = self.outer._base(access), self.outer.block.indices
-        terms = [] if start is not None else [memory.size(size) for size in access.offset]
-        for loop, stride in enumerate(access.strides):
-            index = self.block.indices[loop]
-            if stride != Size(0) and index is not None and known[loop] is None:
-                terms.append(memory.scaled(index, stride))
-        total = start if start is not None else self.nest.at.index(0)
-        for term in terms:
-            total = memory.add(total, term)
-        self.bases[id(access)] = total
-        return total
-
-    def index(self, loop: int, row: int, vector: int) -> mlir.Value:
-        """The loop's index at a row and vector: a scalar, or a vector along the lanes."""
-        scalar = self._scalar_index(loop, row, vector)
-        return self.nest.memory.iota(scalar, self.width) if loop == self.lane_loop and self.width > 1 else scalar
-
-    def _scalar_index(self, loop: int, row: int, vector: int) -> mlir.Value:
-        memory, index = self.nest.memory, self.block.indices[loop]
-        if loop == self.row_loop and row:
-            index = memory.add(index, memory.constant_index(row))
-        if loop == self.lane_loop and vector:
-            index = memory.add(index, memory.constant_index(vector * self.width))
-        return index
 
 
 def _with(indices: Indices, loop: int, index: mlir.Value) -> Indices:

@@ -1,0 +1,131 @@
+"""Addresses and loads of a register tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.kernel import Access
+from eyas.codegen.common.sizes import Size
+from eyas.codegen.llvm_cpu.memory import Memory
+
+Indices = list[mlir.Value | None]
+"""The index of each loop of a nest; None for loops that are not entered yet."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A register tile in flight: where it starts, how large it is, which lanes are on."""
+
+    indices: Indices
+    rows: int
+    vectors: int
+    mask: mlir.Value | None
+
+
+@dataclass(frozen=True)
+class TileContext:
+    """What all tiles of a nest have in common: which loop gives the rows, and which the lanes."""
+
+    memory: Memory
+    row_loop: int | None
+    lane_loop: int | None
+
+
+class TileLoads:
+    """Addresses and loads of one tile; a load that does not depend on row or vector is made once."""
+
+    def __init__(
+        self, context: TileContext, block: Block, width: int, outer: TileLoads | None = None, lanes: int | None = None
+    ):
+        self.memory, self.block, self.width = context.memory, block, width
+        self.lane_loop = lanes if lanes is not None else (context.lane_loop if width > 1 else None)
+        self.row_loop = context.row_loop
+        self.bases: dict[int, mlir.Value] = {}
+        self.values: dict[tuple, mlir.Value] = {}
+        self.outer = outer
+
+    def get(self, access: Access, row: int, vector: int) -> mlir.Value:
+        depends_on_row = self._depends(access, self.row_loop)
+        depends_on_lane = self._depends(access, self.lane_loop)
+        key = (id(access), row if depends_on_row else 0, vector if depends_on_lane else 0)
+        if key not in self.values:
+            self.values[key] = self._load(access, key[1], key[2], depends_on_lane)
+        return self.values[key]
+
+    def _depends(self, access: Access, loop: int | None) -> bool:
+        if loop is None:
+            return False
+        if access.strides[loop] != Size(0) or any(guard.coefficients[loop] for guard in access.guards):
+            return True
+        return isinstance(access.otherwise, Access) and self._depends(access.otherwise, loop)
+
+    def _load(self, access: Access, row: int, vector: int, depends_on_lane: bool) -> mlir.Value:
+        memory = self.memory
+        width = self.width if depends_on_lane else 1
+        stride = access.strides[self.lane_loop] if depends_on_lane else Size(0)
+        mask = self.block.mask if depends_on_lane else None
+        address = self.address(access, row, vector)
+        if not access.guards:
+            return memory.load(access.storage, address, width, stride, mask)
+        inside = self._guard(access, row, vector, width)
+        otherwise = access.otherwise
+        if isinstance(otherwise, Access):
+            fallback = self._load(otherwise, row, vector, depends_on_lane)
+        else:
+            fallback = memory.scalar(otherwise)
+        return memory.load_guarded(access.storage, address, width, stride, mask, inside, fallback)
+
+    def _guard(self, access: Access, row: int, vector: int, width: int) -> mlir.Value:
+        memory, condition = self.memory, None
+        for guard in access.guards:
+            position = memory.constant_index(guard.shift)
+            for loop, coefficient in enumerate(guard.coefficients):
+                if coefficient:
+                    index = self.index(loop, row, vector) if width > 1 else self._scalar_index(loop, row, vector)
+                    position = memory.add(position, memory.multiply(index, coefficient))
+            inside = memory.in_range(position, guard.extent)
+            condition = inside if condition is None else memory.both(condition, inside)
+        return memory.as_width(condition, condition.type, width) if width > 1 else condition
+
+    def address(self, access: Access, row: int, vector: int) -> mlir.Value:
+        """Linear element index of the first lane."""
+        memory = self.memory
+        base = self._base(access)
+        if self.row_loop is not None and row:
+            base = memory.add(base, memory.size(access.strides[self.row_loop] * row))
+        if self.lane_loop is not None and vector:
+            base = memory.add(base, memory.size(access.strides[self.lane_loop] * (vector * self.width)))
+        return base
+
+    def _base(self, access: Access) -> mlir.Value:
+        if id(access) in self.bases:
+            return self.bases[id(access)]
+        memory, start = self.memory, None
+        known: Indices = [None] * len(access.strides)
+        if self.outer is not None:
+            start, known = self.outer._base(access), self.outer.block.indices
+        terms = [] if start is not None else [memory.size(size) for size in access.offset]
+        for loop, stride in enumerate(access.strides):
+            index = self.block.indices[loop]
+            if stride != Size(0) and index is not None and known[loop] is None:
+                terms.append(memory.scaled(index, stride))
+        total = start if start is not None else self.memory.constant_index(0)
+        for term in terms:
+            total = memory.add(total, term)
+        self.bases[id(access)] = total
+        return total
+
+    def index(self, loop: int, row: int, vector: int) -> mlir.Value:
+        """The loop's index at a row and vector: a scalar, or a vector along the lanes."""
+        scalar = self._scalar_index(loop, row, vector)
+        return self.memory.iota(scalar, self.width) if loop == self.lane_loop and self.width > 1 else scalar
+
+    def _scalar_index(self, loop: int, row: int, vector: int) -> mlir.Value:
+        memory, index = self.memory, self.block.indices[loop]
+        if loop == self.row_loop and row:
+            index = memory.add(index, memory.constant_index(row))
+        if loop == self.lane_loop and vector:
+            index = memory.add(index, memory.constant_index(vector * self.width))
+        return index
