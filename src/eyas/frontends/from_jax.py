@@ -25,6 +25,9 @@ from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import Argument, ImportedProgram, Signature, Source
 from eyas.frontends.stablehlo import lower_stablehlo, parse_stablehlo
 
+# JAX lowers for a platform that it does not know with its portable rules: StableHLO ops instead of calls to LAPACK.
+PLATFORM = "eyas"
+
 
 def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> ImportedProgram:
     """Traces, exports and lowers a JAX function."""
@@ -77,10 +80,10 @@ def _import_function(function: Callable[..., Any], args: Sequence[Any], kwargs: 
     jitted = jax.jit(with_weights, keep_unused=True)
     large = [jax.ShapeDtypeStruct(const.shape, const.dtype) for _, const in weights]
     if any(not isinstance(dim, int) for struct in structs for dim in struct.shape):
-        exported = jax_export.export(jitted, platforms=["cpu"])(large, *structs)
+        exported = jax_export.export(jitted, platforms=[PLATFORM])(large, *structs)
         text: str | bytes = exported.mlir_module()
     else:
-        text = jitted.lower(large, *structs).as_text(debug_info=True)
+        text = jitted.trace(large, *structs).lower(lowering_platforms=(PLATFORM,)).as_text(debug_info=True)
     parameters = [_parameter(index, const) for index, const in weights]
     return _lower(text, parameters, in_tree, structs, shape_of_result[0], closed.out_avals, name)
 

@@ -13,6 +13,7 @@ import onnx.version_converter
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large
+from eyas.frontends.onnx_functions import function_of
 
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
@@ -152,9 +153,33 @@ def expand_functions(model: OnnxModel, op_types: set[str]) -> bool:
             model, lambda proto: onnx.inliner.inline_selected_functions(proto, chosen, inline_schema_functions=True)
         )
     except RuntimeError:
-        # Some bodies ask for the types of inputs that this node leaves out.
-        return False
+        # The inliner stumbles over optional inputs that a node leaves out in the middle.
+        return expand_nodes(model, {op_type for _, op_type in chosen})
     return len(model.proto.graph.node) != before
+
+
+def expand_nodes(model: OnnxModel, op_types: set[str]) -> bool:
+    """Like `expand_functions`, one node at a time, each with the body that the standard gives for its own types."""
+    infer_shapes(model)
+    proto = model.proto
+    graph = proto.graph
+    types = {value.name: value.type for value in [*graph.value_info, *graph.input, *graph.output]}
+    for tensor in graph.initializer:
+        types[tensor.name] = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+    opset = opset_versions(model).get("", 0)
+    found = False
+    for index, node in enumerate(graph.node):
+        if node.op_type in op_types and (function := function_of(node, types, opset)) is not None:
+            function.name = f"{node.op_type}_{index}"
+            function.domain = node.domain = "eyas.expanded"
+            node.op_type = function.name
+            proto.functions.append(function)
+            found = True
+    if found:
+        proto.opset_import.append(onnx.helper.make_opsetid("eyas.expanded", 1))
+        _update(model, onnx.inliner.inline_local_functions)
+        _keep(model.proto.opset_import, lambda opset: opset.domain != "eyas.expanded")
+    return found
 
 
 def raise_opset(model: OnnxModel) -> bool:

@@ -28,6 +28,7 @@ _RULES = {
     "DeformConv": "onnx_rewrite_sample:deform_conv",
     "Det": "onnx_rewrite_shape:det",
     "GridSample": "onnx_rewrite_sample:grid_sample",
+    "MatMul": "onnx_rewrite_shape:mat_mul",
     "MaxUnpool": "onnx_rewrite_shape:max_unpool",
     "Resize": "onnx_rewrite_signal:resize",
     "RoiAlign": "onnx_rewrite_sample:roi_align",

@@ -69,6 +69,18 @@ def col2im(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [b.reshape(b.sum(taken, 2), [batch, channels, *(int(size) for size in image)])]
 
 
+def mat_mul(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """A vector beside a batch of matrices becomes a matrix."""
+    left, right = (b.shape_of(name) for name in node.input)
+    if left is None or right is None or 1 not in (len(left), len(right)) or max(len(left), len(right)) < 3:
+        return None
+    if len(left) == 1:
+        product = b.add("MatMul", b.reshape(node.input[0], [1, left[0]]), node.input[1])
+        return [b.reshape(product, [*right[:-2], right[-1]])]
+    product = b.add("MatMul", node.input[0], b.reshape(node.input[1], [right[0], 1]))
+    return [b.reshape(product, left[:-1])]
+
+
 def max_unpool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """A scatter into zeros. Indices count within the pooled tensor, which `output_shape` may only enlarge."""
     shape = b.shape_of(node.input[0])

@@ -34,14 +34,15 @@ def dft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         count = int(length.reshape(()))
     else:
         count = 2 * (size - 1) if inverse and onesided else size
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
     order = [i for i in range(len(shape) - 1) if i != axis] + [axis, len(shape) - 1]
     moved = b.transpose(node.input[0], order)
     lead = [shape[i] for i in order[:-2]]
     table = _dft_table(size, shape[-1], count, bool(inverse), bool(onesided))
     rows = b.reshape(moved, [*lead, size * shape[-1]])
     parts = table.shape[3]
-    product = b.add("MatMul", rows, b.constant(table.reshape(size * shape[-1], -1), dtype))
+    # In f64: sums that cancel to almost nothing are what people look at in a spectrum.
+    rows = b.cast(rows, onnx.TensorProto.DOUBLE)
+    product = b.cast(b.add("MatMul", rows, b.constant(table.reshape(size * shape[-1], -1), np.float64)), kind)
     back = b.reshape(product, [*lead, table.shape[2], parts])
     return [b.transpose(back, [order.index(i) for i in range(len(shape))])]
 

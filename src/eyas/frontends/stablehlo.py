@@ -7,13 +7,32 @@ from torch_mlir._mlir_libs import _stablehlo
 from eyas.errors import CompileError, FrontendError
 from eyas.frontends.contract import lower, prepare_context
 from eyas.ir import PassPipeline, mlir, parse_module
+from eyas.passes.input.convert_stablehlo_constants import ConvertStablehloConstants
 from eyas.passes.input.convert_stablehlo_control_flow import ConvertStablehloControlFlow
+from eyas.passes.input.convert_stablehlo_fft import ConvertStablehloFft
+from eyas.passes.input.convert_stablehlo_linear_algebra import ConvertStablehloLinearAlgebra
+from eyas.passes.input.convert_stablehlo_scatter import ConvertStablehloScatter
+from eyas.passes.input.convert_stablehlo_select_and_scatter import ConvertStablehloSelectAndScatter
 from eyas.passes.input.convert_stablehlo_shapes import ConvertStablehloShapes
+from eyas.passes.input.convert_stablehlo_sort import ConvertStablehloSort
 
 SIMPLIFY = (
     "inline,symbol-dce,"
     "func.func(chlo-legalize-to-stablehlo,stablehlo-complex-math-expander,stablehlo-canonicalize-dynamism),"
     "canonicalize"
+)
+TO_LOOPS = PassPipeline(
+    (
+        ConvertStablehloShapes(),
+        # What upstream has no lowering for; regions of these ops are read before control flow around them moves.
+        ConvertStablehloScatter(),
+        ConvertStablehloSort(),
+        ConvertStablehloSelectAndScatter(),
+        ConvertStablehloLinearAlgebra(),
+        ConvertStablehloFft(),
+        ConvertStablehloControlFlow(),
+        ConvertStablehloConstants(),
+    )
 )
 TO_LINALG = "stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,canonicalize,cse,symbol-dce"
 
@@ -48,7 +67,7 @@ def lower_stablehlo(module: mlir.Module) -> None:
     """Lowers StableHLO and chlo to linalg."""
     drop_foreign_attributes(module)
     lower(module, SIMPLIFY)
-    PassPipeline((ConvertStablehloShapes(), ConvertStablehloControlFlow())).run(module)
+    TO_LOOPS.run(module)
     lower(module, TO_LINALG)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 from cases import Case
+from onnx import numpy_helper
 
 from eyas.errors import EyasError, FrontendError, UsageError
 
@@ -48,7 +49,7 @@ def _attempt(case: Case, model: onnx.ModelProto, wanted: list[bool]) -> tuple[St
     try:
         module = _compile(model)
         for inputs, expected in case.data_sets:
-            given = [np.asarray(value) for value, want in zip(inputs, wanted, strict=False) if want]
+            given = [as_array(value) for value, want in zip(inputs, wanted, strict=False) if want]
             results = module(*given)
             results = results if isinstance(results, (tuple, list)) else (results,)
             if problem := compare(results, expected, case.rtol, case.atol):
@@ -74,12 +75,17 @@ def _compile(model: onnx.ModelProto) -> object:
     return _load(compilation, "local-sync", None)
 
 
+def as_array(value: object) -> np.ndarray:
+    """A test's value; the package gives some types as protos."""
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+
+
 def compare(results: object, expected: object, rtol: float, atol: float) -> str | None:
     """What differs, or None; the same rules as the package's own runner."""
     if len(results) != len(expected):
         return f"{len(results)} outputs, expected {len(expected)}"
     for index, (got, want) in enumerate(zip(results, expected, strict=True)):
-        got, want = np.asarray(got), np.asarray(want)
+        got, want = np.asarray(got), as_array(want)
         if got.shape != want.shape:
             return f"output {index} has shape {got.shape}, expected {want.shape}"
         if got.dtype != want.dtype:

@@ -181,3 +181,9 @@ def test_a_verifier_names_the_place(context):
 def test_unknown_ops_of_our_dialects_are_refused(context):
     with pytest.raises(CompileError):
         parse_module(in_function('"flow.teleport"() : () -> ()'), context)
+
+
+@pytest.mark.xfail(strict=True, raises=KeyError, reason="verifiers read operand groups before anything checked operandSegmentSizes")
+def test_a_missing_segment_attribute_is_the_texts_error(context):
+    with pytest.raises(CompileError):
+        parse_module(in_function('"flow.tie_shape"(%d, %n) : (tensor<?x4xf32>, index) -> ()'), context)

@@ -1,0 +1,84 @@
+"""`torch.compile(model, backend="eyas")`: new shapes, graph breaks, gradients."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+from eyas.frontends.torch_compile import eyas_backend  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _fresh_dynamo():
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+
+
+def small_cnn() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32, 5),
+    )
+
+
+def test_one_module_for_several_shapes():
+    model = small_cnn().eval()
+    compiled = torch.compile(model, backend=eyas_backend)
+    with torch.no_grad():
+        for batch, size in ((1, 8), (2, 8), (3, 11)):
+            image = torch.randn(batch, 3, size, size)
+            torch.testing.assert_close(compiled(image), model(image), rtol=1e-4, atol=1e-5)
+
+
+def test_graph_breaks():
+    def branchy(x):
+        y = x * 2
+        if y.sum() > 0:
+            return y.relu() + 1
+        return y - 1
+
+    compiled = torch.compile(branchy, backend=eyas_backend)
+    for sign in (1.0, -1.0):
+        x = torch.rand(7) * sign
+        torch.testing.assert_close(compiled(x), branchy(x))
+
+
+def test_training_follows_eager():
+    def network():
+        torch.manual_seed(1)
+        return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+
+    x = torch.randn(32, 8)
+    y = x.sum(1, keepdim=True)
+    losses = []
+    for wrap in (lambda m: m, lambda m: torch.compile(m, backend=eyas_backend)):
+        model = network()
+        call, optimizer, curve = wrap(model), torch.optim.SGD(model.parameters(), 0.1), []
+        for _ in range(20):
+            loss = ((call(x) - y) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            curve.append(loss.item())
+        losses.append(torch.tensor(curve))
+    torch.testing.assert_close(losses[1], losses[0], rtol=1e-3, atol=1e-6)
+    assert losses[1][-1] < losses[1][0] / 4
+
+
+def test_options_reach_the_compiler():
+    model = nn.Linear(4, 4).eval()
+    compiled = torch.compile(model, backend=eyas_backend, options={"disable": ("rows", "contraction"), "threads": 1})
+    with torch.no_grad():
+        x = torch.randn(3, 4)
+        torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_registered_by_name():
+    from importlib.metadata import entry_points
+
+    names = {entry.name: entry.value for entry in entry_points(group="torch_dynamo_backends")}
+    assert names.get("eyas") == "eyas.frontends.torch_compile:eyas_backend"

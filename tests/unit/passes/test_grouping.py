@@ -1,0 +1,147 @@
+"""The rules of dispatch formation, one program each: what is grouped, and the reason where it is not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+import programs as p  # noqa: E402
+
+from eyas.ir import make_context, parse_module  # noqa: E402
+from eyas.ir.walk import entry_block, functions  # noqa: E402
+from eyas.passes.dispatch.grouping import MAX_TENSORS, Role, form_groups, role_of  # noqa: E402
+
+A, S = p.tensor_type([32, 64]), p.tensor_type([32])
+ID, TR, ROW, COLUMN = p.affine(2, [0, 1]), p.affine(2, [1, 0]), p.affine(2, [0]), p.affine(2, [1])
+SUM = "%r = arith.addf %i0, %o : f32"
+HEAD = p.filled("init", [32, 64], "f32", "0.0") + p.filled("rows", [32], "f32", "0.0") + f"%e = tensor.empty() : {A}\n"
+
+
+def groups_of(arguments, lines, results):
+    """(names of results per group, reasons by name), with the roots."""
+    module = parse_module(p.main(arguments, lines, results), make_context())
+    block = entry_block(functions(module)[0])
+    groups, reasons = form_groups(block)
+    names = {op: op.results[0].get_name().lstrip("%") for group in groups for op in group.ops}
+    order = [[op.name.split(".")[1] for op in group.ops] for group in groups]
+    return order, [reasons[op] for op in names if op in reasons], [group.root for group in groups]
+
+
+def unary(name, source, map_=ID, type_=A):
+    return p.generic(name, [(source, type_, map_)], ("e", A, ID), "pp", "%r = math.exp %i0 : f32", "f32")
+
+
+MATMUL = f"%y = linalg.matmul ins(%x, %w : {A}, tensor<64x64xf32>) outs(%init : {A}) -> {A}\n"
+PAIR = [("x", A), ("w", "tensor<64x64xf32>")]
+
+
+def test_elementwise_ops_join_a_product():
+    order, reasons, roots = groups_of(PAIR, HEAD + MATMUL + unary("a", "y") + unary("b", "a"), [("b", A)])
+    assert order == [["matmul", "generic", "generic"]] and not reasons and roots == [Role.CONTRACTION]
+
+
+def test_two_users_share_the_products_dispatch():
+    order, _, _ = groups_of(PAIR, HEAD + MATMUL + unary("a", "y") + unary("b", "y"), [("a", A), ("b", A)])
+    assert order == [["matmul", "generic", "generic"]]
+
+
+def test_products_start_groups_of_their_own():
+    second = f"%z = linalg.matmul ins(%y, %w : {A}, tensor<64x64xf32>) outs(%init : {A}) -> {A}\n"
+    order, _, _ = groups_of(PAIR, HEAD + MATMUL + second, [("z", A)])
+    assert order == [["matmul"], ["matmul"]]
+
+
+def test_a_reduction_does_not_join_a_product():
+    lines = HEAD + MATMUL + p.generic("s", [("y", A, ID)], ("rows", S, ROW), "pr", SUM, "f32")
+    order, reasons, roots = groups_of(PAIR, lines, [("s", S)])
+    assert order == [["matmul"], ["generic"]] and roots[1] is Role.REDUCTION
+    assert reasons == ["it reads a contraction's result in another order"]
+
+
+def test_rows_keep_softmax_together():
+    lines = HEAD + p.generic("s", [("x", A, ID)], ("rows", S, ROW), "pr", SUM, "f32")
+    lines += p.generic("z", [("x", A, ID), ("s", S, ROW)], ("e", A, ID), "pp", "%r = arith.divf %i0, %i1 : f32", "f32")
+    order, reasons, _ = groups_of([("x", A)], lines, [("z", A)])
+    assert order == [["generic", "generic"]] and not reasons
+
+
+def test_columns_are_no_rows():
+    c = p.tensor_type([64])
+    lines = HEAD + p.filled("columns", [64], "f32", "0.0")
+    lines += p.generic("s", [("x", A, ID)], ("columns", c, COLUMN), "rp", SUM, "f32")
+    lines += p.generic("z", [("x", A, ID), ("s", c, COLUMN)], ("e", A, ID), "pp", "%r = arith.divf %i0, %i1 : f32", "f32")
+    order, reasons, _ = groups_of([("x", A)], lines, [("z", A)])
+    assert order == [["generic"], ["generic"]] and reasons == ["they have no rows in common"]
+
+
+def test_long_rows_stay_apart():
+    n = 20_000
+    a, s = p.tensor_type([32, n]), p.tensor_type([32])
+    lines = p.filled("rows", [32], "f32", "0.0") + f"%e = tensor.empty() : {a}\n"
+    lines += p.generic("q", [("x", a, ID)], ("e", a, ID), "pp", "%r = math.exp %i0 : f32", "f32")
+    lines += p.generic("s", [("q", a, ID)], ("rows", s, ROW), "pr", SUM, "f32")
+    order, reasons, _ = groups_of([("x", a)], lines, [("s", s)])
+    assert order == [["generic"], ["generic"]] and reasons == [f"a row of {n} elements is too long to keep near"]
+
+
+def test_few_long_rows_stay_apart():
+    a, s = p.tensor_type([8, 16_000]), p.tensor_type([8])
+    lines = p.filled("rows", [8], "f32", "0.0") + f"%e = tensor.empty() : {a}\n"
+    lines += p.generic("q", [("x", a, ID)], ("e", a, ID), "pp", "%r = math.exp %i0 : f32", "f32")
+    lines += p.generic("s", [("q", a, ID)], ("rows", s, ROW), "pr", SUM, "f32")
+    order, reasons, _ = groups_of([("x", a)], lines, [("s", s)])
+    assert order == [["generic"], ["generic"]] and reasons == ["only 8 rows: too few to share among cores"]
+
+
+def test_no_cycles():
+    """%z needs %y and a product of %y: joining %y's group would make that depend on itself."""
+    lines = HEAD + unary("y", "x")
+    lines += f"%m = linalg.matmul ins(%y, %w : {A}, tensor<64x64xf32>) outs(%init : {A}) -> {A}\n"
+    lines += p.generic("z", [("y", A, ID), ("m", A, ID)], ("e", A, ID), "pp", "%r = arith.addf %i0, %i1 : f32", "f32")
+    order, _, _ = groups_of(PAIR, lines, [("z", A)])
+    assert order == [["generic"], ["matmul", "generic"]]
+
+
+def test_opaque_ops_run_alone():
+    lines = HEAD + f"%s = tensor.insert_slice %w into %x[0, 0] [1, 64] [1, 1] : tensor<1x64xf32> into {A}\n" + unary("a", "s")
+    order, reasons, _ = groups_of([("x", A), ("w", "tensor<1x64xf32>")], lines, [("a", A)])
+    assert order == [["insert_slice"], ["generic"]] and reasons == ["its producer runs alone"]
+
+
+def test_a_dispatch_has_a_limit_of_tensors():
+    count = MAX_TENSORS + 4
+    arguments = [(f"x{n}", A) for n in range(count)]
+    lines, last = HEAD, "x0"
+    for n in range(1, count):
+        lines += p.generic(f"s{n}", [(last, A, ID), (f"x{n}", A, ID)], ("e", A, ID), "pp", "%r = arith.addf %i0, %i1 : f32", "f32")
+        last = f"s{n}"
+    order, reasons, _ = groups_of(arguments, lines, [(last, A)])
+    assert len(order) > 1 and reasons[0] == f"the dispatch would have more than {MAX_TENSORS} tensors"
+
+
+@pytest.mark.parametrize(
+    ("line", "role"),
+    [
+        ("%z = arith.constant 1.0 : f32", Role.CLONED),
+        (f"%z = arith.constant dense<1.0> : {A}", Role.CLONED),
+        (f"%z = tensor.empty() : {A}", Role.CLONED),
+        ("%c0 = arith.constant 0 : index\n%z = arith.addi %c0, %c0 : index", Role.HOST),
+        ("%z = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>", Role.OPAQUE),
+        (f"%e = tensor.empty() : {A}\n" + unary("z", "x"), Role.ELEMENTWISE),
+        (HEAD + p.generic("z", [("x", A, ID)], ("rows", S, ROW), "pr", SUM, "f32"), Role.REDUCTION),
+        (HEAD + MATMUL, Role.CONTRACTION),
+        (
+            HEAD + "%t = tensor.empty() : tensor<64x32xf32>\n"
+            f"%z = linalg.transpose ins(%x : {A}) outs(%t : tensor<64x32xf32>) permutation = [1, 0]",
+            Role.ELEMENTWISE,
+        ),
+    ],
+    ids=["scalar", "splat", "empty", "index", "table", "elementwise", "reduction", "matmul", "transpose"],
+)
+def test_roles(line, role):
+    module = parse_module(p.main(PAIR, line, [("x", A)]), make_context())
+    op = list(entry_block(functions(module)[0]).operations)[-2]
+    assert role_of(op.operation) is role
