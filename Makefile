@@ -13,7 +13,7 @@ EXTRAS := compiler,torch,onnx,jax,demo,bench,test,dev
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python lint bench docs system-deps clean
+.PHONY: help venv build demo test test-c test-python conformance-jax lint bench docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ test-c: build  ## only the C tests
 
 test-python: build  ## only pytest; ARGS='-k name' narrows it
 	$(RUN) $(BIN)/python -m pytest $(ARGS)
+
+conformance-jax: build  ## every function of the JAX list against JAX; ARGS='--only sort' narrows it
+	$(RUN) $(BIN)/python -m tests.conformance.jax $(ARGS)
 
 lint: build  ## ruff and pyright
 	$(BIN)/ruff check src tests benchmarks examples

@@ -75,6 +75,7 @@ class PackOp(Hal.Operation, name="pack", traits=[Pure]):
 
     sizes: Sequence[Operand[mlir.IndexType]]
     lifetimes: IntegersAttr
+    max_bytes: mlir.IntegerAttr
     results_: Sequence[Result[mlir.IndexType]]
 
 

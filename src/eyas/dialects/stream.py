@@ -71,11 +71,13 @@ class PackOp(Stream.Operation, name="pack", traits=[Pure]):
     """Offsets for buffers of these sizes in one arena, computed at run time because some size is dynamic.
 
     `lifetimes` holds (first, last) per buffer; buffers whose lifetimes meet do not overlap. The first result is the
-    arena's size, the others are the offsets.
+    arena's size, the others are the offsets. The call fails when the arena is larger than `max_bytes`;
+    0 sets no limit.
     """
 
     sizes: Sequence[Operand[mlir.IndexType]]
     lifetimes: IntegersAttr
+    max_bytes: mlir.IntegerAttr
     results_: Sequence[Result[mlir.IndexType]]
 
     def verify_invariants(self) -> bool:

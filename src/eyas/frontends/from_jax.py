@@ -16,7 +16,7 @@ from jax import export as jax_export
 from jax.extend import core as jax_core
 
 from eyas.errors import FrontendError, UsageError
-from eyas.frontends import trees
+from eyas.frontends import jax_lowerings, trees
 from eyas.frontends.contract import finish, keep_early_text
 from eyas.frontends.dtypes import short_name
 from eyas.frontends.functions import bind_parameters, select_main
@@ -77,6 +77,7 @@ def _import_function(function: Callable[..., Any], args: Sequence[Any], kwargs: 
             consts[index] = value
         return jax_core.jaxpr_as_fun(jax_core.ClosedJaxpr(closed.jaxpr, consts))(*values)
 
+    jax_lowerings.register()
     jitted = jax.jit(with_weights, keep_unused=True)
     large = [jax.ShapeDtypeStruct(const.shape, const.dtype) for _, const in weights]
     if any(not isinstance(dim, int) for struct in structs for dim in struct.shape):

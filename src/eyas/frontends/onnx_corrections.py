@@ -29,6 +29,11 @@ def correct(model: OnnxModel) -> bool:
     if rewritten:
         infer_shapes(model)
     ranks = _ranks(model.proto.graph)
+    known = {tensor.name for tensor in model.proto.graph.initializer}
+    for node in model.proto.graph.node:
+        if node.op_type == "Slice" and len(node.input) > 4 and node.input[4] not in known:
+            why = "its steps are not known at compile time, and negative ones would go wrong; make them a constant"
+            raise UnsupportedOpError(f"{describe_node(node, model)} is not supported: {why}")
     for node in model.proto.graph.node:
         rule = _REFUSED.get(node.op_type)
         if rule is not None and (reason := rule(node, ranks)):

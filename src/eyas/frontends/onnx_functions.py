@@ -15,9 +15,7 @@ def function_of(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], opset
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
         given = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
         for version in sorted(versions, reverse=True):
-            data = schema.get_context_dependent_function_with_opset_version(
-                version, node.SerializeToString(), given
-            )
+            data = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), given)
             if data:
                 break
     elif schema.has_function:

@@ -110,7 +110,12 @@ class _Sampler:
         return out
 
     def weighted(
-        self, flat: str, image: Sequence[int], points: int, spatial: Sequence[int], taps: list[list[tuple[str, str, str]]]
+        self,
+        flat: str,
+        image: Sequence[int],
+        points: int,
+        spatial: Sequence[int],
+        taps: list[list[tuple[str, str, str]]],
     ) -> str:
         """The sum over all combinations of neighbours: [batch, channels, points]."""
         b, total = self.b, ""

@@ -7,9 +7,11 @@ from torch_mlir._mlir_libs import _stablehlo
 from eyas.errors import CompileError, FrontendError
 from eyas.frontends.contract import lower, prepare_context
 from eyas.ir import PassPipeline, mlir, parse_module
-from eyas.passes.input.convert_stablehlo_constants import ConvertStablehloConstants
+from eyas.passes.input.convert_stablehlo_complex_constants import ConvertStablehloComplexConstants
 from eyas.passes.input.convert_stablehlo_control_flow import ConvertStablehloControlFlow
+from eyas.passes.input.convert_stablehlo_degenerate import ConvertStablehloDegenerate
 from eyas.passes.input.convert_stablehlo_fft import ConvertStablehloFft
+from eyas.passes.input.convert_stablehlo_householder import ConvertStablehloHouseholder
 from eyas.passes.input.convert_stablehlo_linear_algebra import ConvertStablehloLinearAlgebra
 from eyas.passes.input.convert_stablehlo_scatter import ConvertStablehloScatter
 from eyas.passes.input.convert_stablehlo_select_and_scatter import ConvertStablehloSelectAndScatter
@@ -29,9 +31,11 @@ TO_LOOPS = PassPipeline(
         ConvertStablehloSort(),
         ConvertStablehloSelectAndScatter(),
         ConvertStablehloLinearAlgebra(),
+        ConvertStablehloHouseholder(),
         ConvertStablehloFft(),
         ConvertStablehloControlFlow(),
-        ConvertStablehloConstants(),
+        ConvertStablehloComplexConstants(),
+        ConvertStablehloDegenerate(),
     )
 )
 TO_LINALG = "stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,canonicalize,cse,symbol-dce"

@@ -2,8 +2,8 @@
 
 Dynamo hands over one graph for each part of the model between graph breaks. Under `torch.no_grad()` its parameters are
 taken as constants, so that they are laid out for the kernels at compile time; with gradients the forward and backward
-graphs that AOTAutograd makes are compiled with everything as arguments. A graph is compiled when it is first called with
-shapes that it has not seen.
+graphs that AOTAutograd makes are compiled with everything as arguments. A graph is compiled when it is first called
+with shapes that it has not seen.
 """
 
 from __future__ import annotations

@@ -109,7 +109,9 @@ def run_upstream(module: mlir.Module, passes: str) -> None:
             manager = PassManager.parse(f"builtin.module({passes})")
         except ValueError as error:
             detail = str(error).partition("\n")[0].rpartition("error: ")[2].removeprefix("<Pass-Options-Parser>: ")
-            raise UsageError(f"cannot parse the pass pipeline '{passes}': {detail}; `eyas opt --list` shows ours") from None
+            raise UsageError(
+                f"cannot parse the pass pipeline '{passes}': {detail}; `eyas opt --list` shows ours"
+            ) from None
         # Verifying after every upstream pass would double compile time; phases verify at their ends.
         manager.enable_verifier(False)
         manager.run(module.operation)

@@ -25,14 +25,16 @@ def transpose(value: mlir.Value, permutation: Sequence[int]) -> mlir.Value:
     return op.results[0]
 
 
-def empty_like(value: mlir.Value, shape: Sequence[int], source_dims: Sequence[int]) -> mlir.Value:
+def empty_like(
+    value: mlir.Value, shape: Sequence[int], source_dims: Sequence[int], element: mlir.Type | None = None
+) -> mlir.Value:
     """An empty tensor of `shape`; a dynamic dimension i has the size of `value`'s dimension `source_dims[i]`."""
     dynamic = mlir.ShapedType.get_dynamic_size()
     sizes = [
         tensor.DimOp(value, index_constant(source)).result if size == dynamic else size
         for size, source in zip(shape, source_dims, strict=True)
     ]
-    return tensor.EmptyOp(sizes, mlir.RankedTensorType(value.type).element_type).result
+    return tensor.EmptyOp(sizes, element or mlir.RankedTensorType(value.type).element_type).result
 
 
 def index_constant(value: int) -> mlir.Value:

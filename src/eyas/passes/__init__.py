@@ -31,10 +31,12 @@ PASSES: dict[str, str] = {
     "unify-dimensions": "dispatch.unify_dimensions",
     "tie-shapes": "dispatch.tie_shapes",
     "convert-dynamic-views": "input.convert_dynamic_views",
-    "convert-stablehlo-constants": "input.convert_stablehlo_constants",
+    "convert-stablehlo-complex-constants": "input.convert_stablehlo_complex_constants",
     "convert-stablehlo-control-flow": "input.convert_stablehlo_control_flow",
     "convert-stablehlo-shapes": "input.convert_stablehlo_shapes",
+    "convert-stablehlo-degenerate": "input.convert_stablehlo_degenerate",
     "convert-stablehlo-fft": "input.convert_stablehlo_fft",
+    "convert-stablehlo-householder": "input.convert_stablehlo_householder",
     "convert-stablehlo-linear-algebra": "input.convert_stablehlo_linear_algebra",
     "convert-stablehlo-scatter": "input.convert_stablehlo_scatter",
     "convert-stablehlo-select-and-scatter": "input.convert_stablehlo_select_and_scatter",
@@ -44,6 +46,7 @@ PASSES: dict[str, str] = {
     "externalize-parameters": "input.externalize_parameters",
     "narrow-scalars": "input.narrow_scalars",
     "verify-input-contract": "input.verify_input_contract",
+    "widen-accumulators": "optimize.widen_accumulators",
     "wrap-scalars": "input.wrap_scalars",
 }
 

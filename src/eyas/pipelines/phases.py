@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from eyas.errors import UsageError
 from eyas.ir import Pass, PassPipeline, Upstream
 from eyas.passes import lookup
 
@@ -55,8 +57,33 @@ class Options:
     on_kernel: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
 
+OPTIONAL = (
+    "widen-accumulators",
+    "convert-conv-layout",
+    "propagate-transposes",
+    "evaluate-constants",
+    "unify-dimensions",
+    "fold-index-ranges",
+    "deduplicate-executables",
+    "reuse-in-place",
+    "contraction",
+    "rows",
+)
+"""Passes and strategies that a program compiles without."""
+
+
+def check_disabled(names: tuple[str, ...]) -> None:
+    """Refuses names that are unknown, or without which nothing compiles."""
+    for name in names:
+        if name not in OPTIONAL:
+            near = difflib.get_close_matches(name, OPTIONAL, 1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise UsageError(f"'{name}' cannot be disabled{hint}; what can: {', '.join(OPTIONAL)}")
+
+
 def pipeline(phase: Phase, options: Options) -> PassPipeline:
     """The passes that lead into a phase."""
+    check_disabled(options.disable)
     steps = [step for step in _STEPS[phase](options) if getattr(step, "name", "") not in options.disable]
     return PassPipeline(tuple(steps))
 
@@ -74,6 +101,7 @@ def _input(options: Options) -> list[Pass | Upstream]:
 def _optimize(options: Options) -> list[Pass | Upstream]:
     return [
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
+        _make("widen-accumulators"),
         _make("convert-conv-layout"),
         _make("propagate-transposes"),
         Upstream("canonicalize,cse"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -91,4 +92,6 @@ def _difference(got: Any, want: Any, case: Case) -> str:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]
+    """The message on one line, without folders of the machine that ran it."""
+    text = " ".join(str(error).split()).replace(f"{Path.cwd()}/", "")
+    return text[:200]

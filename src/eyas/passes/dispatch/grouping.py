@@ -48,7 +48,9 @@ class Group:
 def role_of(op: mlir.Operation) -> Role:
     """Classifies one op of a function body."""
     name = op.name
-    if name in ("tensor.empty", "linalg.fill", "complex.constant") or (name == "arith.constant" and not _is_big_constant(op)):
+    if name in ("tensor.empty", "linalg.fill", "complex.constant") or (
+        name == "arith.constant" and not _is_big_constant(op)
+    ):
         return Role.CLONED
     if name.startswith("flow.") or name in ("tensor.dim", "func.return"):
         return Role.HOST
@@ -63,7 +65,9 @@ def role_of(op: mlir.Operation) -> Role:
 
 def _is_scalar_of_data(op: mlir.Operation) -> bool:
     """Scalar arithmetic on an element of a tensor: cheaper to repeat in a dispatch than to bring to the host."""
-    if not op.name.startswith(("arith.", "math.", "complex.")) or any(is_tensor(value) for value in [*op.results, *op.operands]):
+    if not op.name.startswith(("arith.", "math.", "complex.")) or any(
+        is_tensor(value) for value in [*op.results, *op.operands]
+    ):
         return False
     owners = [defining_op(value) for value in op.operands]
     return any(o is not None and (o.name == "tensor.extract" or _is_scalar_of_data(o)) for o in owners)
@@ -74,7 +78,11 @@ def _is_big_constant(op: mlir.Operation) -> bool:
     if not isinstance(type_, mlir.ShapedType):
         return False
     attribute = op.attributes["value"]
-    return not (isinstance(attribute, mlir.DenseElementsAttr) and attribute.is_splat)
+    if not (isinstance(attribute, mlir.DenseElementsAttr) and attribute.is_splat):
+        return True
+    # What leaves the program, or is seen through a view, needs a buffer.
+    users = [use.owner.operation.name for use in op.results[0].uses]
+    return any(name == "func.return" or name.startswith("flow.") for name in users)
 
 
 def _role_of_structured(op: mlir.Operation) -> Role:

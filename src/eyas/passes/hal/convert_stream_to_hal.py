@@ -83,7 +83,9 @@ class _Conversion:
             self.buffers[op.result] = hal.AllocateOp(op.bytes, op.kind, self.type).result
             self.lengths[op.result] = op.bytes
         elif name == "stream.pack":
-            packed = hal.PackOp(list(op.sizes), op.lifetimes, [mlir.IndexType.get()] * len(op.operation.results))
+            packed = hal.PackOp(
+                list(op.sizes), op.lifetimes, op.max_bytes, [mlir.IndexType.get()] * len(op.operation.results)
+            )
             for old, new in zip(op.operation.results, packed.operation.results, strict=True):
                 old.replace_all_uses_with(new)
         elif name == "stream.load":

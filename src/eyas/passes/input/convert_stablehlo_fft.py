@@ -106,7 +106,11 @@ def _transform_last(parts: Parts, sign: int) -> Parts:
     parts = _map(parts, lambda value: _transpose(_reshape(value, [*batch, first, second]), swap))
     parts = _transform_last(parts, sign)
     angle = sign * 2 * np.pi * np.outer(np.arange(second), np.arange(first)) / length
-    parts = _rotate(parts, np.broadcast_to(np.cos(angle), [*batch, second, first]), np.broadcast_to(np.sin(angle), [*batch, second, first]))
+    parts = _rotate(
+        parts,
+        np.broadcast_to(np.cos(angle), [*batch, second, first]),
+        np.broadcast_to(np.sin(angle), [*batch, second, first]),
+    )
     parts = _map(parts, lambda value: _transpose(value, swap))
     parts = _transform_last(parts, sign)
     return _map(parts, lambda value: _reshape(_transpose(value, swap), shape))

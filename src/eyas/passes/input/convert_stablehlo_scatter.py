@@ -11,7 +11,16 @@ from torch_mlir.dialects import arith, tensor
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import index_constant
 from eyas.ir.walk import find_ops
-from eyas.passes.input.stablehlo_scalars import Values, inline_scalars, is_unsigned, nest, restore, signless, sizes_of, when
+from eyas.passes.input.stablehlo_scalars import (
+    Values,
+    inline_scalars,
+    is_unsigned,
+    nest,
+    restore,
+    signless,
+    sizes_of,
+    when,
+)
 
 
 @dataclass(frozen=True)

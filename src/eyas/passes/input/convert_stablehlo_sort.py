@@ -68,9 +68,7 @@ def _convert(op: mlir.Operation, dimension: int, length: int) -> Values:
             zero,
             end,
             tensors,
-            lambda i, into: [
-                tensor.insert(tensor.extract(v, [i]), t, at(i)) for v, t in zip(rows, into, strict=True)
-            ],
+            lambda i, into: [tensor.insert(tensor.extract(v, [i]), t, at(i)) for v, t in zip(rows, into, strict=True)],
         )
 
     return nest(others, inputs, sort_row)
@@ -117,5 +115,3 @@ def _merge_passes(comparator: mlir.Block, rows: Values, length: int) -> Values:
         return loop(zero, runs, targets, merge)
 
     return loop(zero, index_constant((length - 1).bit_length()), rows, one_pass)
-
-

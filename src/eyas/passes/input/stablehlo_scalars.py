@@ -122,10 +122,13 @@ def _scalar(op: mlir.Operation, operands: Values) -> mlir.Value:
 
 def _through_tensors(op: mlir.Operation, operands: Values) -> mlir.Value:
     """The op as it is, on 0-d tensors, for upstream to lower."""
+    tensors = [
+        restore(tensor.from_elements(signless_type(old.type), [value]), old.type)
+        for old, value in zip(op.operands, operands, strict=True)
+    ]
     copy = op.clone().operation
-    for position, (old, value) in enumerate(zip(op.operands, operands, strict=True)):
-        made = tensor.from_elements(signless_type(old.type), [value])
-        copy.operands[position] = restore(made, old.type)
+    for position, value in enumerate(tensors):
+        copy.operands[position] = value
     return tensor.extract(signless(copy.results[0]), [])
 
 

@@ -151,7 +151,9 @@ def _is_real_user(user: mlir.Operation, constant: set[mlir.Operation]) -> bool:
 def _is_worth_it(op: mlir.Operation) -> bool:
     made = sum(_bytes(result.type) for result in op.results)
     owners = [(operand.type, defining_op(operand)) for operand in op.operands if is_tensor(operand)]
-    read = sum(_bytes(type_) for type_, owner in owners if owner is None or owner.name not in ("tensor.empty", "linalg.fill"))
+    read = sum(
+        _bytes(type_) for type_, owner in owners if owner is None or owner.name not in ("tensor.empty", "linalg.fill")
+    )
     return made <= read + _MAX_GROWTH_BYTES
 
 

@@ -17,8 +17,6 @@ from eyas.ir.walk import entry_block, functions, is_tensor
 from eyas.passes.dispatch.grouping import Role, role_of
 from eyas.passes.dispatch.shapes import dims_of
 
-SIGNATURE = "eyas.signature"
-
 
 @dataclass(frozen=True)
 class ConvertFlowToStream(Pass):

@@ -21,7 +21,8 @@ ARENA_BYTES, LOWER_BOUND_BYTES = "stream.arena_bytes", "stream.arena_lower_bound
 class PlanMemory(Pass):
     """Computes lifetimes in program order and packs; the arena's size and its lower bound are noted on the function.
 
-    With a dynamic size among them the offsets are computed at run time from the same lifetimes by `stream.pack`.
+    With a dynamic size among them the offsets are computed at run time from the same lifetimes by `stream.pack`. A size
+    that is read back from data during the call keeps an allocation of its own.
 
         %a = stream.alloc %c256 {kind = "transient"}        %arena = stream.alloc %c512 {kind = "transient"}
         %b = stream.alloc %c256 {kind = "transient"}   =>   %a = stream.view %arena, %c0, %c256
@@ -39,7 +40,7 @@ class PlanMemory(Pass):
     def _plan(self, function: mlir.OpView) -> None:
         block = entry_block(function)
         ordinals = {view.operation: ordinal for ordinal, view in enumerate(block.operations)}
-        allocs = [op for op in block.operations if _is_transient(op)]
+        allocs = [op for op in block.operations if _is_transient(op) and _is_known_on_entry(op.bytes)]
         if not allocs:
             return
         lifetimes = [_lifetime(op, ordinals) for op in allocs]
@@ -55,7 +56,7 @@ class PlanMemory(Pass):
                 total = _index(packing.arena_bytes)
                 offsets = [_index(offset) for offset in packing.offsets]
             else:
-                total, offsets = _pack_at_run_time(allocs, lifetimes)
+                total, offsets = _pack_at_run_time(allocs, lifetimes, self.max_arena_bytes)
             kind = mlir.StringAttr.get("transient")
             arena = stream.AllocOp(total, kind, stream.ResourceType.get()).result
         for op, offset in zip(allocs, offsets, strict=True):
@@ -76,6 +77,14 @@ def _is_transient(op: mlir.OpView) -> bool:
     return op.operation.name == "stream.alloc" and op.kind.value == "transient"
 
 
+def _is_known_on_entry(size: mlir.Value) -> bool:
+    """Whether a size follows from the arguments' shapes alone."""
+    owner = size.owner
+    if isinstance(owner, mlir.Block) or owner.name == "stream.load":
+        return False
+    return all(_is_known_on_entry(operand) for operand in owner.operands)
+
+
 def _lifetime(op: mlir.OpView, ordinals: dict[mlir.Operation, int]) -> tuple[int, int]:
     """First and last op that use the buffer, through views too."""
     users: list[int] = []
@@ -90,14 +99,17 @@ def _lifetime(op: mlir.OpView, ordinals: dict[mlir.Operation, int]) -> tuple[int
     return (min(users), max(users)) if users else (ordinals[op.operation], ordinals[op.operation])
 
 
-def _pack_at_run_time(allocs: list, lifetimes: list[tuple[int, int]]) -> tuple[mlir.Value, list[mlir.Value]]:
+def _pack_at_run_time(
+    allocs: list, lifetimes: list[tuple[int, int]], max_bytes: int
+) -> tuple[mlir.Value, list[mlir.Value]]:
     """One `stream.pack` before the first dispatch; every size is computed before it."""
     sizes = [op.bytes for op in allocs]
     for size in sizes:
         _hoist(size, allocs[0].operation)
     flat = [ordinal for life in lifetimes for ordinal in life]
     index = mlir.IndexType.get()
-    packed = stream.PackOp(sizes, mlir.DenseI64ArrayAttr.get(flat), [index] * (len(sizes) + 1))
+    cap = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), max_bytes)
+    packed = stream.PackOp(sizes, mlir.DenseI64ArrayAttr.get(flat), cap, [index] * (len(sizes) + 1))
     return packed.operation.results[0], list(packed.operation.results)[1:]
 
 

@@ -166,6 +166,10 @@ class _Conversion:
         made = vm.OPS["arena_pack"](self._map(op.sizes), op.lifetimes, self.i64, [self.i64] * count)
         for old, new in zip(op.operation.results, made.operation.results, strict=True):
             self.values[old] = new
+        if op.max_bytes.value:
+            total, cap = made.operation.results[0], self._constant(op.max_bytes.value)
+            message = mlir.StringAttr.get("intermediate tensors need {} bytes, more than the cap of {}")
+            vm.OPS["check"](self._emit("les", total, cap), message, [total, cap])
 
     def _hal_load(self, op):
         element = self._integer(_ELEMENTS[op.element.value])

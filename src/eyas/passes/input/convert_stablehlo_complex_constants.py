@@ -1,4 +1,4 @@
-"""`convert-stablehlo-constants`: constants and slices that later passes cannot read take another form."""
+"""`convert-stablehlo-complex-constants`: complex constants are made from real ones."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from torch_mlir.dialects import tensor
 
 from eyas.ir import Pass, mlir
 from eyas.ir.walk import find_ops
 
 
 @dataclass(frozen=True)
-class ConvertStablehloConstants(Pass):
-    """Makes complex constants from two real ones, because the bindings cannot read a complex attribute, and empty
-    slices from nothing, because `tensor.extract_slice` may not begin at the end.
+class ConvertStablehloComplexConstants(Pass):
+    """Makes a complex constant from two real ones, because the bindings cannot read a complex attribute.
 
         %c = stablehlo.constant dense<(1.0, 2.0)> : tensor<4xcomplex<f32>>
     becomes
@@ -25,20 +23,16 @@ class ConvertStablehloConstants(Pass):
         %c = stablehlo.complex %re, %im : tensor<4xcomplex<f32>>
     """
 
-    name: ClassVar[str] = "convert-stablehlo-constants"
+    name: ClassVar[str] = "convert-stablehlo-complex-constants"
 
     def run(self, module: mlir.Module) -> None:
-        for view in find_ops(module, "stablehlo.constant", "stablehlo.slice"):
+        for view in find_ops(module, "stablehlo.constant"):
             op = view.operation
             type_ = mlir.RankedTensorType(op.results[0].type)
+            if not isinstance(type_.element_type, mlir.ComplexType):
+                continue
             with mlir.InsertionPoint(op), op.location:
-                if op.name == "stablehlo.slice" and type_.has_static_shape and 0 in type_.shape:
-                    made = tensor.empty(list(type_.shape), type_.element_type)
-                elif op.name == "stablehlo.constant" and isinstance(type_.element_type, mlir.ComplexType):
-                    made = _complex(op, type_)
-                else:
-                    continue
-            op.results[0].replace_all_uses_with(made)
+                op.results[0].replace_all_uses_with(_complex(op, type_))
             op.erase()
 
 

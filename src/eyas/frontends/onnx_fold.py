@@ -1,0 +1,83 @@
+"""Folds what is known in an ONNX graph: sizes of static shapes, and small nodes of constants.
+
+Exporters and function bodies compute shapes with nodes; the importer wants to see the numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large
+
+_LARGEST_ELEMENTS = 1024
+
+# Only operators whose reference implementation is plain: the rest is compiled, not interpreted.
+_FOLDED = frozenset(
+    "Add And Cast Concat ConstantOfShape Div Equal Expand Gather Greater GreaterOrEqual Identity Less LessOrEqual Max"
+    " Min Mod Mul Neg Not Or Range ReduceProd Reshape Size Slice Split Sqrt Squeeze Sub Tile Unsqueeze Where".split()
+)
+
+
+def fold(model: OnnxModel) -> bool:
+    """Replaces known nodes by initializers; says whether there were any. Shapes must have been inferred."""
+    graph = model.proto.graph
+    values = {value.name: value for value in [*graph.value_info, *graph.input, *graph.output]}
+    known = {
+        tensor.name: numpy_helper.to_array(tensor)
+        for tensor in graph.initializer
+        if not is_large(tensor) and dtype_of(tensor.data_type) and tensor.data_location != onnx.TensorProto.EXTERNAL
+    }
+    outputs = {value.name for value in graph.output}
+    kept: list[onnx.NodeProto] = []
+    for node in graph.node:
+        results = (
+            None if outputs.intersection(node.output) else _evaluate(node, values, known, model.proto.opset_import)
+        )
+        if results is None or any(result.size > _LARGEST_ELEMENTS for result in results):
+            kept.append(node)
+            continue
+        for name, result in zip(node.output, results, strict=True):
+            known[name] = result
+            graph.initializer.append(numpy_helper.from_array(result, name))
+    if len(kept) == len(graph.node):
+        return False
+    del graph.node[:]
+    graph.node.extend(kept)
+    return True
+
+
+def _evaluate(
+    node: onnx.NodeProto, values: dict[str, onnx.ValueInfoProto], known: dict[str, np.ndarray], opsets: object
+) -> list[np.ndarray] | None:
+    if node.domain not in ("", "ai.onnx"):
+        return None
+    if node.op_type in ("Shape", "Size") and node.input[0] in values:
+        return _sizes(node, values[node.input[0]])
+    if node.op_type not in _FOLDED or any(name and name not in known for name in node.input):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            results = ReferenceEvaluator(node, opsets={o.domain: o.version for o in opsets}).run(  # type: ignore[attr-defined]
+                None, {name: known[name] for name in node.input if name}
+            )
+        except Exception:
+            # What the reference cannot do is for the compiler to do.
+            return None
+    return [np.asarray(result) for result in results]
+
+
+def _sizes(node: onnx.NodeProto, value: onnx.ValueInfoProto) -> list[np.ndarray] | None:
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape") or not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
+        return None
+    dims = np.array([dim.dim_value for dim in tensor.shape.dim], np.int64)
+    if node.op_type == "Size":
+        return [np.array(dims.prod(dtype=np.int64))]
+    given = {attribute.name: attribute.i for attribute in node.attribute}
+    return [dims[given.get("start", 0) : given.get("end", len(dims))]]

@@ -1,0 +1,15 @@
+// RUN: eyas opt %s --passes convert-stablehlo-degenerate | filecheck %s
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: [[X:%\w+]]: tensor<4xf32>, [[P:%\w+]]: tensor<4xi1>
+func.func @main(%x: tensor<4xf32>, %p: tensor<4xi1>) -> (tensor<0xf32>, tensor<4xi1>) {
+  // CHECK: [[E:%\w+]] = tensor.empty() : tensor<0xf32>
+  // CHECK-NOT: stablehlo.slice
+  %a = stablehlo.slice %x [4:4] : (tensor<4xf32>) -> tensor<0xf32>
+  // CHECK-NOT: stablehlo.reduce
+  %c = stablehlo.constant dense<false> : tensor<i1>
+  %b = stablehlo.reduce(%p init: %c) applies stablehlo.or across dimensions = []
+    : (tensor<4xi1>, tensor<i1>) -> tensor<4xi1>
+  // CHECK: return [[E]], [[P]]
+  return %a, %b : tensor<0xf32>, tensor<4xi1>
+}
