@@ -218,8 +218,9 @@ def test_a_module_for_another_machine_can_be_saved(tmp_path):
         module(torch.zeros(2, 8))
 
 
-def test_an_argument_may_be_returned_as_it_is():
-    type_ = "tensor<4xf32>"
+@pytest.mark.parametrize("shape", ["4", "?"])
+def test_an_argument_may_be_returned_as_it_is(shape):
+    type_ = f"tensor<{shape}xf32>"
     text = f"func.func @main(%x: {type_}, %y: {type_}) -> ({type_}, {type_}) {{\n"
     text += f"  %0 = arith.addf %x, %y : {type_}\n  return %x, %0 : {type_}, {type_}\n}}"
     x = np.arange(4, dtype=np.float32)

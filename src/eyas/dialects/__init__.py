@@ -1,11 +1,11 @@
-"""Eyas's own dialects, one file each, in the order that a program meets them: flow, stream, hal, vm."""
+"""Eyas's own dialects, one file each, in the order that a program meets them: flow, stream, hal, codegen, vm."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-DIALECTS = {"flow": "Flow", "stream": "Stream", "hal": "Hal", "vm": "Vm"}
+DIALECTS = {"flow": "Flow", "stream": "Stream", "hal": "Hal", "codegen": "Codegen", "vm": "Vm"}
 
 
 def load_all() -> None:

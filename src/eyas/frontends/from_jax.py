@@ -15,7 +15,7 @@ import numpy as np
 from jax import export as jax_export
 from jax.extend import core as jax_core
 
-from eyas.errors import FrontendError, UsageError
+from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends import jax_lowerings, trees
 from eyas.frontends.contract import finish, keep_early_text
 from eyas.frontends.dtypes import short_name
@@ -80,13 +80,18 @@ def _import_function(function: Callable[..., Any], args: Sequence[Any], kwargs: 
     jax_lowerings.register()
     jitted = jax.jit(with_weights, keep_unused=True)
     large = [jax.ShapeDtypeStruct(const.shape, const.dtype) for _, const in weights]
-    if any(not isinstance(dim, int) for struct in structs for dim in struct.shape):
-        exported = jax_export.export(jitted, platforms=[PLATFORM])(large, *structs)
-        text: str | bytes = exported.mlir_module()
-    else:
-        text = jitted.trace(large, *structs).lower(lowering_platforms=(PLATFORM,)).as_text(debug_info=True)
+    text = _lower_for_eyas(jitted, large, structs, name)
     parameters = [_parameter(index, const) for index, const in weights]
     return _lower(text, parameters, in_tree, structs, shape_of_result[0], closed.out_avals, name)
+
+
+def _lower_for_eyas(jitted: Any, large: Sequence[Any], structs: Sequence[Any], name: str) -> str | bytes:
+    try:
+        if any(not isinstance(dim, int) for struct in structs for dim in struct.shape):
+            return jax_export.export(jitted, platforms=[PLATFORM])(large, *structs).mlir_module()
+        return jitted.trace(large, *structs).lower(lowering_platforms=(PLATFORM,)).as_text(debug_info=True)
+    except NotImplementedError as error:
+        raise UnsupportedOpError(f"jax has no portable lowering of '{name}': {str(error).splitlines()[0]}") from error
 
 
 def _lower(

@@ -81,6 +81,8 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
     if correct(source):
         prepare.normalize(source)
         prepare.infer_shapes(source)
+        if fold(source):
+            prepare.infer_shapes(source)
     prepare.check_types(source)
     proto = source.proto
     proto.graph.name = "main"

@@ -29,6 +29,7 @@ PASSES: dict[str, str] = {
     "propagate-transposes": "optimize.propagate_transposes",
     "reuse-in-place": "schedule.reuse_in_place",
     "unify-dimensions": "dispatch.unify_dimensions",
+    "select-strategies": "hal.select_strategies",
     "tie-shapes": "dispatch.tie_shapes",
     "convert-dynamic-views": "input.convert_dynamic_views",
     "convert-stablehlo-complex-constants": "input.convert_stablehlo_complex_constants",

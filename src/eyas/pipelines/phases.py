@@ -66,6 +66,7 @@ OPTIONAL = (
     "fold-index-ranges",
     "deduplicate-executables",
     "reuse-in-place",
+    "plan-memory",
     "contraction",
     "rows",
 )
@@ -140,7 +141,12 @@ def _schedule(options: Options) -> list[Pass | Upstream]:
 
 
 def _hal(options: Options) -> list[Pass | Upstream]:
-    return [_make("convert-stream-to-hal"), Upstream("cse")]
+    return [
+        _make("convert-stream-to-hal"),
+        Upstream("cse"),
+        # Chosen here and not in codegen, so that a dump of this phase can be edited and resumed.
+        _make("select-strategies", target=options.target, disable=options.disable),
+    ]
 
 
 def _codegen(options: Options) -> list[Pass | Upstream]:

@@ -1,12 +1,14 @@
 """jax.lax: control flow, gather and scatter, sorting, windows, convolutions; FFT, linear algebra and random numbers."""
 
+# One case a line.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-
 from tests.conformance.jax.case import Case, complexes, integers, normal, positive_definite
 
 X = normal(4, 8)
@@ -155,6 +157,10 @@ CASES = [
     Case("linalg/lu", jax.scipy.linalg.lu, (normal(6, 6),), 1e-4, 1e-4),
     Case("linalg/qr", jnp.linalg.qr, (normal(6, 4),), 1e-4, 1e-4),
     Case("linalg/eigvalsh", jnp.linalg.eigvalsh, (positive_definite(5),), 1e-4, 1e-4),
+    Case("linalg/eigh_rebuilt", lambda a: (lambda w, v: (v * w) @ v.T)(*jnp.linalg.eigh(a)), (positive_definite(6),), 1e-4, 1e-3),
+    Case("linalg/svd_values", lambda a: jnp.linalg.svd(a, compute_uv=False), (normal(5, 4),), 1e-3, 1e-4),
+    Case("linalg/lstsq", lambda a, b: jnp.linalg.lstsq(a, b)[0], (normal(6, 3), normal(6)), 1e-3, 1e-3),
+    Case("linalg/cho_solve", lambda a, b: jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(a), b), (positive_definite(5), normal(5)), 1e-4, 1e-5),
     Case("linalg/norm", lambda a: (jnp.linalg.norm(a), jnp.linalg.norm(a, axis=1)), (X,)),
     Case("linalg/matrix_power", lambda a: jnp.linalg.matrix_power(a / 9, 3), (positive_definite(4),), 1e-4),
     Case("linalg/expm", jax.scipy.linalg.expm, (normal(4, 4),), 1e-4, 1e-4),

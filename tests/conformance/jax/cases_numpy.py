@@ -1,11 +1,13 @@
 """jax.numpy: elementwise maths, reductions, indexing, shapes, element types."""
 
+# One case a line.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-
 from tests.conformance.jax.case import Case, complexes, integers, normal
 
 X = normal(4, 8)
@@ -46,7 +48,11 @@ CASES = [
     Case("numpy/cumprod", lambda x: jnp.cumprod(x, 0), (X,)),
     Case("numpy/cumsum_int", lambda x: jnp.cumsum(x), (integers(-9, 9, 300),)),
     Case("numpy/einsum_matmul", lambda a, b: jnp.einsum("bij,bjk->bik", a, b), (normal(3, 4, 5), normal(3, 5, 6))),
-    Case("numpy/einsum_attention", lambda q, k: jnp.einsum("bqhd,bkhd->bhqk", q, k), (normal(2, 5, 3, 8), normal(2, 6, 3, 8))),
+    Case(
+        "numpy/einsum_attention",
+        lambda q, k: jnp.einsum("bqhd,bkhd->bhqk", q, k),
+        (normal(2, 5, 3, 8), normal(2, 6, 3, 8)),
+    ),
     Case("numpy/einsum_trace", lambda a: jnp.einsum("ii->i", a), (normal(6, 6),)),
     Case("numpy/tensordot", lambda a, b: jnp.tensordot(a, b, axes=2), (normal(3, 4, 5), normal(4, 5, 6))),
     Case("numpy/matmul_vector", lambda a, b: a @ b, (X, normal(8))),
@@ -81,22 +87,55 @@ CASES = [
     Case("numpy/broadcast", lambda a, b: a[:, None] * b[None], (normal(4), normal(5))),
     Case("numpy/zero_size", lambda a: jnp.concatenate([a[:, :0], a], 1), (X,)),
     Case("numpy/scalar", lambda a: a * 2 + 1, (np.float32(3),)),
-    Case("numpy/f16", lambda a, b: jax.nn.softmax(a @ b), (normal(4, 8, dtype="float16"), normal(8, 5, dtype="float16")), 5e-3, 5e-3),
+    Case(
+        "numpy/f16",
+        lambda a, b: jax.nn.softmax(a @ b),
+        (normal(4, 8, dtype="float16"), normal(8, 5, dtype="float16")),
+        5e-3,
+        5e-3,
+    ),
     Case("numpy/bf16", lambda a: jnp.tanh(a.astype(jnp.bfloat16) * 2).astype(jnp.float32), (X,), 1e-2, 1e-2),
-    Case("numpy/bf16_matmul", lambda a, b: (a.astype(jnp.bfloat16) @ b.astype(jnp.bfloat16)).astype(jnp.float32), (X, normal(8, 4)), 2e-2, 2e-2),
+    Case(
+        "numpy/bf16_matmul",
+        lambda a, b: (a.astype(jnp.bfloat16) @ b.astype(jnp.bfloat16)).astype(jnp.float32),
+        (X, normal(8, 4)),
+        2e-2,
+        2e-2,
+    ),
     Case("numpy/f64", lambda a: jnp.exp(jnp.sin(a)).sum(0), (normal(4, 8, dtype="float64"),), 1e-12, 1e-12, x64=True),
-    Case("numpy/f64_matmul", lambda a, b: a @ b, (normal(4, 8, dtype="float64"), normal(8, 4, dtype="float64")), 1e-12, 1e-12, x64=True),
+    Case(
+        "numpy/f64_matmul",
+        lambda a, b: a @ b,
+        (normal(4, 8, dtype="float64"), normal(8, 4, dtype="float64")),
+        1e-12,
+        1e-12,
+        x64=True,
+    ),
     Case("numpy/i64", lambda a: (a * a).sum(1) // 7, (integers(-99999, 99999, 4, 8, dtype="int64"),), x64=True),
-    *(Case(f"numpy/{dtype}_arithmetic", lambda a, b: (a + b, a * b, a // (b | 1), jnp.maximum(a, b), a > b, a % (b | 1)),
-           (integers(0, 100, 16, dtype=dtype), integers(0, 100, 16, dtype=dtype, seed=1)))
-      for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32")),
+    *(
+        Case(
+            f"numpy/{dtype}_arithmetic",
+            lambda a, b: (a + b, a * b, a // (b | 1), jnp.maximum(a, b), a > b, a % (b | 1)),
+            (integers(0, 100, 16, dtype=dtype), integers(0, 100, 16, dtype=dtype, seed=1)),
+        )
+        for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+    ),
     Case("numpy/u8_to_f32", lambda a: a.astype(jnp.float32) / 255, (integers(0, 256, 4, 8, dtype="uint8"),)),
     Case("numpy/f32_to_u8", lambda a: (a * 100).astype(jnp.uint8), (np.abs(UNIT),)),
-    Case("numpy/i8_matmul", lambda a, b: jax.lax.dot(a, b, preferred_element_type=jnp.int32), (integers(-128, 128, 5, 16, dtype="int8"), integers(-128, 128, 16, 7, dtype="int8"))),
+    Case(
+        "numpy/i8_matmul",
+        lambda a, b: jax.lax.dot(a, b, preferred_element_type=jnp.int32),
+        (integers(-128, 128, 5, 16, dtype="int8"), integers(-128, 128, 16, 7, dtype="int8")),
+    ),
     Case("numpy/bool_logic", lambda a, b: (a & b, a | b, a ^ b, ~a), (X > 0, Y > 0)),
     Case("numpy/complex_arithmetic", lambda a, b: (a + b, a * b, a / b, jnp.conj(a)), (complexes(4, 5), complexes(5))),
     Case("numpy/complex_parts", lambda a: (a.real, a.imag, jnp.abs(a), jnp.angle(a)), (complexes(4, 5),)),
-    Case("numpy/complex_functions", lambda a: (jnp.exp(a), jnp.sqrt(a), jnp.log(a), jnp.tanh(a)), (complexes(4, 5),), 1e-4),
+    Case(
+        "numpy/complex_functions",
+        lambda a: (jnp.exp(a), jnp.sqrt(a), jnp.log(a), jnp.tanh(a)),
+        (complexes(4, 5),),
+        1e-4,
+    ),
     Case("numpy/complex_matmul", lambda a, b: a @ b, (complexes(4, 5), complexes(5, 6))),
     Case("numpy/complex_build", lambda a, b: jax.lax.complex(a, b).sum(0), (X, Y)),
 ]

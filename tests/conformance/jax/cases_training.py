@@ -1,16 +1,22 @@
 """jax.nn, layers, gradients, and training steps whose loss is followed for 50 steps."""
 
+# One case a line.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-
 from tests.conformance.jax.case import Case, integers, normal
 
 X = normal(4, 8)
 LABELS = integers(0, 5, 16)
 STEPS = 50
+
+
+def squared_gradient(function):
+    return jax.grad(lambda x: (function(x) ** 2).sum())
 
 
 def layer_norm(x):
@@ -119,7 +125,7 @@ _ACTIVATIONS = (
 CASES = [
     *(Case(f"nn/{name}", getattr(jax.nn, name), (X,)) for name in _ACTIVATIONS),
     *(
-        Case(f"nn/{name}_gradient", jax.grad(lambda x, f=getattr(jax.nn, name): (f(x) ** 2).sum()), (X,))
+        Case(f"nn/{name}_gradient", squared_gradient(getattr(jax.nn, name)), (X,))
         for name in ("gelu", "softmax", "log_softmax", "silu", "softplus")
     ),
     Case("nn/one_hot", lambda i: jax.nn.one_hot(i, 5), (LABELS,)),

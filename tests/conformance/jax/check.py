@@ -10,10 +10,10 @@ from typing import Any
 
 import jax
 import numpy as np
+from tests.conformance.jax.case import Case
 
 import eyas
 from eyas.errors import EyasError, UnsupportedOpError
-from tests.conformance.jax.case import Case
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ def _difference(got: Any, want: Any, case: Case) -> str:
             different = ~near
         if different.any():
             where = tuple(int(axis[0]) for axis in np.nonzero(different)) if one.ndim else ()
-            return f"result {index} differs in {int(different.sum())} of {one.size}, at {where}: {one[where]} instead of {other[where]}"
+            count = f"result {index} differs in {int(different.sum())} of {one.size}"
+            return f"{count}, at {where}: {one[where]} instead of {other[where]}"
     return ""
 
 

@@ -39,8 +39,8 @@ def section(outcomes: Sequence[Outcome]) -> str:
         HEADING,
         "",
         f"`make conformance-jax`, {datetime.date.today().isoformat()}, jax {version('jax')}, eyas {version('eyas')}, "
-        f"Python {platform.python_version()} on {platform.machine()}. Functions of `tests/conformance/jax`, compared with "
-        "JAX on the CPU; each case states its tolerance. Training cases follow all results for 50 steps.",
+        f"Python {platform.python_version()} on {platform.machine()}. Functions of `tests/conformance/jax`, compared "
+        "with JAX on the CPU; each case states its tolerance. Training cases follow all results for 50 steps.",
         "",
         "| group | " + " | ".join(KINDS) + " | seconds |",
         "|---|" + "---:|" * (len(KINDS) + 1),

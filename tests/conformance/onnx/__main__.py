@@ -9,12 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import report  # noqa: E402
-from cases import Case, collect  # noqa: E402
-from check import Outcome, Status  # noqa: E402
-from workers import run_all  # noqa: E402
+from tests.conformance.onnx import report
+from tests.conformance.onnx.cases import Case, collect
+from tests.conformance.onnx.check import Outcome, Status
+from tests.conformance.onnx.workers import run_all
 
 
 def main() -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from cases import Case
 from onnx import numpy_helper
+from tests.conformance.onnx.cases import Case
 
 from eyas.errors import EyasError, FrontendError, UsageError
 

@@ -8,8 +8,8 @@ import platform
 from collections.abc import Sequence
 
 import onnx
-from cases import Case
-from check import Outcome, Status
+from tests.conformance.onnx.cases import Case
+from tests.conformance.onnx.check import Outcome, Status
 
 Pairs = Sequence[tuple[Case, Outcome]]
 PASSED = (Status.PASSED, Status.SPECIALIZED)
@@ -63,12 +63,12 @@ def section(pairs: Pairs, seconds: float, jobs: int) -> str:
             "## ONNX",
             "",
             f"Every node test of `onnx.backend.test`, onnx {onnx.__version__}, Eyas {eyas.__version__}, Python"
-            f" {platform.python_version()}, {platform.machine()}; {today}; {seconds / 60:.1f} minutes with {jobs} workers."
-            " Command: `make conformance-onnx`.",
+            f" {platform.python_version()}, {platform.machine()}; {today}; {seconds / 60:.1f} minutes with {jobs}"
+            " workers. Command: `make conformance-onnx`.",
             "",
-            "*Numeric* tests have only tensors of numbers as inputs and outputs, and no `ai.onnx.ml` or training operator."
-            " Some tests give as inputs what models give as constants (axes, shapes, pads); where Eyas needs them at"
-            " compile time they are made constants, and the test is in a column of its own.",
+            "*Numeric* tests have only tensors of numbers as inputs and outputs, and no `ai.onnx.ml` or training"
+            " operator. Some tests give as inputs what models give as constants (axes, shapes, pads); where Eyas"
+            " needs them at compile time they are made constants, and the test is in a column of its own.",
             "",
             counts(pairs),
             "",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cases import Case
-from check import Outcome, Status, check
+from tests.conformance.onnx.cases import Case
+from tests.conformance.onnx.check import Outcome, Status, check
 
 TIMEOUT_S = 20.0
 

@@ -132,14 +132,20 @@ def fails_with(kind, pattern, function, *arguments):
     assert "\n" not in str(caught.value)
 
 
+def test_primitives_without_a_portable_rule_are_unsupported():
+    fails_with(UnsupportedOpError, "'eig' not found", lambda x: jnp.linalg.eigvals(x).real, random(4, 4))
+
+
 def test_unsupported_ops_name_the_users_line():
     fails_with(
         UnsupportedOpError,
-        r"'stablehlo\.fft' at .*test_import_jax\.py:\d+",
-        lambda x: jnp.abs(jnp.fft.fft(x)),
-        random(4),
+        r"'stablehlo\.cholesky' at .*test_import_jax\.py:\d+",
+        lambda x: jnp.linalg.cholesky(x.astype(jnp.complex64)).real,
+        random(4, 4),
     )
-    fails_with(UnsupportedOpError, r"'stablehlo\.custom_call'", jnp.linalg.cholesky, random(4, 4))
+    fails_with(
+        UnsupportedOpError, r"'stablehlo\.custom_call'", lambda x: jnp.linalg.qr(x + 1j, mode="r").real, random(4, 4)
+    )
 
 
 def test_functions_that_do_not_trace():

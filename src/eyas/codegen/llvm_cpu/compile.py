@@ -12,10 +12,14 @@ from eyas.codegen.common.normalize import normalize
 from eyas.codegen.llvm_cpu.backend import emit_object
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
+from eyas.dialects import codegen
+from eyas.errors import CompileError
 from eyas.ir import run_upstream
 from eyas.passes.codegen.expand_math import ExpandMath
 from eyas.passes.codegen.guard_division import GuardDivision
 from eyas.targets import Target
+
+_GENERALIZE = "linalg-generalize-named-ops,canonicalize,cse"
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class CompiledDispatch:
 def compile_dispatch(module: mlir.Module, target: Target, disabled: frozenset[str] = frozenset()) -> CompiledDispatch:
     """Compiles a module that holds one dispatch function. Strategies named in `disabled` are skipped."""
     with module.context, mlir.Location.unknown():
-        run_upstream(module, "linalg-generalize-named-ops,canonicalize,cse")
+        run_upstream(module, _GENERALIZE)
         function = next(op for op in module.body.operations if op.operation.name == "func.func")
         strategy, rejected = select_strategy(function, target, disabled)
         lowered = mlir.Module.create(function.operation.location)
@@ -51,12 +55,23 @@ def compile_dispatch(module: mlir.Module, target: Target, disabled: frozenset[st
     return CompiledDispatch(object_, grid, strategy.name, strategy.describe(), tuple(rejected))
 
 
+def generalized(function: mlir.OpView) -> mlir.Module:
+    """A module with a copy of a dispatch function, its named ops as generics: the form that strategies read."""
+    module = mlir.Module.create(function.operation.location)
+    with mlir.InsertionPoint(module.body):
+        function.operation.clone()
+    run_upstream(module, _GENERALIZE)
+    return module
+
+
 def select_strategy(
     function: mlir.OpView, target: Target, disabled: frozenset[str] = frozenset()
 ) -> tuple[Strategy, list[str]]:
-    """The first strategy that applies, and why those before it did not."""
+    """The strategy noted on the function, or the first that applies; and why those before it did not."""
     rejected: list[str] = []
     kernel = kernel_of(function, rejected)
+    if codegen.STRATEGY in function.attributes:
+        return _noted_strategy(function, kernel), rejected
     for strategy in STRATEGIES:
         if strategy.name in disabled:
             rejected.append(f"{strategy.name}: switched off")
@@ -66,6 +81,21 @@ def select_strategy(
             return choice, rejected
         rejected.append(f"{strategy.name}: {choice}")
     raise AssertionError("the loops strategy applies to everything")
+
+
+def _noted_strategy(function: mlir.OpView, kernel: Kernel | None) -> Strategy:
+    attribute = function.attributes[codegen.STRATEGY]
+    assert isinstance(attribute, codegen.StrategyAttr)
+    name = mlir.StringAttr(attribute.strategy).value
+    where = f"executable '{mlir.StringAttr(function.attributes['sym_name']).value}'"
+    strategy = next((one for one in STRATEGIES if one.name == name), None)
+    if strategy is None:
+        names = ", ".join(one.name for one in STRATEGIES)
+        raise CompileError(f"{where} names the unknown strategy '{name}'; there are: {names}")
+    choice = strategy.from_attribute(mlir.DictAttr(attribute.schedule), kernel)
+    if isinstance(choice, str):
+        raise CompileError(f"{where} cannot use the strategy '{name}' as noted: {choice}")
+    return choice
 
 
 def kernel_of(function: mlir.OpView, rejected: list[str]) -> Kernel | None:

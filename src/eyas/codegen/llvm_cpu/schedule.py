@@ -1,10 +1,19 @@
-"""How a kernel is run: the data that strategies choose, the emitter obeys, and the tuner will vary."""
+"""How a kernel is run: the data that strategies choose, the emitter obeys, and a tuner varies.
+
+`check_schedule` holds the constraints, with a message for each: the heuristic, the verifier and the tuner share them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.sizes import Size
+
+MAX_WIDTH = 64
+MAX_GRID_AXES = 3
 
 
 @dataclass(frozen=True)
@@ -38,3 +47,70 @@ class Schedule:
 
     tiles: tuple[Tile, ...]
     grid: tuple[GridAxis, ...] = ()
+
+    def to_attribute(self) -> mlir.DictAttr:
+        tiles = [
+            mlir.DenseI64ArrayAttr.get([t.width, _or(t.vector_loop), t.vectors, _or(t.unroll_loop), t.unroll])
+            for t in self.tiles
+        ]
+        grid = [mlir.DenseI64ArrayAttr.get([axis.loop, axis.tile]) for axis in self.grid]
+        return mlir.DictAttr.get({"tiles": mlir.ArrayAttr.get(tiles), "grid": mlir.ArrayAttr.get(grid)})
+
+    @staticmethod
+    def from_attribute(attribute: mlir.DictAttr, kernel: Kernel) -> Schedule:
+        """Reads a schedule; the kernel gives the extents of the grid's loops."""
+        tiles = []
+        for values in mlir.ArrayAttr(attribute["tiles"]):
+            width, vector_loop, vectors, unroll_loop, unroll = list(mlir.DenseI64ArrayAttr(values))
+            tiles.append(Tile(width, _none(vector_loop), vectors, _none(unroll_loop), unroll))
+        axes = [list(mlir.DenseI64ArrayAttr(values)) for values in mlir.ArrayAttr(attribute["grid"])]
+        loops = kernel.nests[0].loops if kernel.nests else []
+        grid = [GridAxis(loop, loops[loop] if loop < len(loops) else Size(0), tile) for loop, tile in axes]
+        return Schedule(tuple(tiles), tuple(grid))
+
+
+def check_schedule(schedule: Schedule, kernel: Kernel) -> str | None:
+    """Why the schedule cannot run this kernel, or None."""
+    if len(schedule.tiles) != len(kernel.nests):
+        return f"{len(schedule.tiles)} tiles for {len(kernel.nests)} loop nests"
+    for number, (tile, nest) in enumerate(zip(schedule.tiles, kernel.nests, strict=True)):
+        problem = _check_tile(tile, nest, kernel.shared)
+        if problem is not None:
+            return f"tile {number}: {problem}"
+    if len(schedule.grid) > MAX_GRID_AXES:
+        return f"{len(schedule.grid)} grid axes; at most {MAX_GRID_AXES} are allowed"
+    allowed = range(kernel.shared) if len(kernel.nests) > 1 else kernel.nests[0].parallel if kernel.nests else []
+    for axis in schedule.grid:
+        if axis.loop not in allowed:
+            return f"grid over loop {axis.loop}; workgroups may only divide the loops {list(allowed)}"
+        if axis.tile < 1:
+            return f"a piece of {axis.tile} of loop {axis.loop}; it must be at least 1"
+        for tile in schedule.tiles if len(kernel.nests) == 1 else ():
+            if tile.unroll_loop == axis.loop and axis.tile % tile.unroll:
+                return f"pieces of {axis.tile} of loop {axis.loop} do not hold whole rows of {tile.unroll}"
+    return None
+
+
+def _check_tile(tile: Tile, nest: Nest, shared: int) -> str | None:
+    own = [loop for loop in nest.parallel if loop >= shared]
+    if tile.width < 1 or tile.width > MAX_WIDTH or tile.width & (tile.width - 1):
+        return f"width {tile.width}; it must be a power of two up to {MAX_WIDTH}"
+    if tile.vectors < 1 or tile.unroll < 1:
+        return f"{tile.vectors} vectors by {tile.unroll} rows; both must be at least 1"
+    if tile.vector_loop is not None and tile.vector_loop not in [*own, *nest.reductions]:
+        return f"lanes along loop {tile.vector_loop}, which is not a loop of this nest"
+    if tile.width > 1 and tile.vector_loop is None:
+        return f"width {tile.width} without a loop for the lanes"
+    if tile.unroll_loop is not None and (tile.unroll_loop not in own or tile.unroll_loop == tile.vector_loop):
+        return f"rows along loop {tile.unroll_loop}, which is not another parallel loop of this nest"
+    if tile.unroll > 1 and tile.unroll_loop is None:
+        return f"{tile.unroll} rows without a loop for them"
+    return None
+
+
+def _or(loop: int | None) -> int:
+    return -1 if loop is None else loop
+
+
+def _none(loop: int) -> int | None:
+    return None if loop < 0 else loop

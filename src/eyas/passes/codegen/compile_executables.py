@@ -10,9 +10,10 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.llvm_cpu.compile import CompiledDispatch
 from eyas.codegen.llvm_cpu.linker import link
 from eyas.codegen.worker import Job, compile_jobs
-from eyas.dialects import flow, hal
+from eyas.dialects import codegen, flow, hal
 from eyas.ir import Pass
 from eyas.targets import Target
 
@@ -67,7 +68,7 @@ def _bytecode(function: mlir.OpView) -> bytes:
     return buffer.getvalue()
 
 
-def _export(function: mlir.OpView, compiled: object) -> mlir.DictAttr:
+def _export(function: mlir.OpView, compiled: CompiledDispatch) -> mlir.DictAttr:
     types = mlir.FunctionType(function.attributes["function_type"].value)
     tensors = [t for t in types.inputs if isinstance(t, mlir.RankedTensorType)]
     i64 = mlir.IntegerType.get_signless(64)
@@ -87,6 +88,13 @@ def _export(function: mlir.OpView, compiled: object) -> mlir.DictAttr:
             "grid": mlir.ArrayAttr.get(axes),
             "strategy": mlir.StringAttr.get(compiled.strategy),
             "knobs": mlir.StringAttr.get(compiled.knobs),
-            "rejected": mlir.ArrayAttr.get([mlir.StringAttr.get(reason) for reason in compiled.rejected]),
+            "rejected": _rejected(function, compiled),
         }
     )
+
+
+def _rejected(function: mlir.OpView, compiled: CompiledDispatch) -> mlir.Attribute:
+    """Reasons noted when the strategy was selected, or found now when it was not."""
+    if codegen.REJECTED in function.attributes:
+        return function.attributes[codegen.REJECTED]
+    return mlir.ArrayAttr.get([mlir.StringAttr.get(reason) for reason in compiled.rejected])

@@ -1,4 +1,4 @@
-"""`convert-stablehlo-degenerate`: empty slices and reductions over nothing go."""
+"""`convert-stablehlo-degenerate`: empty slices, reductions over nothing and barriers go."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ConvertStablehloDegenerate(Pass):
     """Replaces what upstream has no lowering for because there is nothing to do.
 
     `tensor.extract_slice` may not begin at the end, so an empty slice is an empty tensor; a reduction over no
-    dimension is its input.
+    dimension is its input, and a barrier against XLA's own rewrites is what it holds.
 
         %a = stablehlo.slice %x [4:4] : (tensor<4xf32>) -> tensor<0xf32>
         %b = stablehlo.reduce(%x init: %c) applies stablehlo.or across dimensions = []
@@ -28,7 +28,7 @@ class ConvertStablehloDegenerate(Pass):
     name: ClassVar[str] = "convert-stablehlo-degenerate"
 
     def run(self, module: mlir.Module) -> None:
-        for view in find_ops(module, "stablehlo.slice", "stablehlo.reduce"):
+        for view in find_ops(module, "stablehlo.slice", "stablehlo.reduce", "stablehlo.optimization_barrier"):
             op = view.operation
             with mlir.InsertionPoint(op), op.location:
                 values = _replacement(op)
@@ -40,6 +40,8 @@ class ConvertStablehloDegenerate(Pass):
 
 
 def _replacement(op: mlir.Operation) -> list[mlir.Value] | None:
+    if op.name == "stablehlo.optimization_barrier":
+        return list(op.operands)
     if op.name == "stablehlo.reduce":
         over = mlir.DenseI64ArrayAttr(op.attributes["dimensions"])
         return list(op.operands)[: len(op.results)] if len(over) == 0 else None

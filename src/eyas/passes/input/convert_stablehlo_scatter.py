@@ -34,7 +34,10 @@ class ConvertStablehloScatter(Pass):
     becomes
         %r = scf.for %i ... iter_args(%t = %x) {
           %start = tensor.extract %indices[%i, 0]
-          scf.if %inside { scf.for %w ... tensor.insert (tensor.extract %t[%start, %w]) + (tensor.extract %updates[%i, %w]) }
+          scf.if %inside { scf.for %w ... {
+            %sum = %t[%start, %w] + %updates[%i, %w]
+            tensor.insert %sum into %t[%start, %w]
+          } }
         }
     """
 

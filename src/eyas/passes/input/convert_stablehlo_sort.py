@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch_mlir.dialects import arith, tensor
+from torch_mlir.dialects import arith, math, tensor
 
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import index_constant
 from eyas.ir.walk import find_ops
-from eyas.passes.input.stablehlo_scalars import Values, inline_scalars, loop, nest, restore, signless, sizes_of
+from eyas.passes.input.stablehlo_scalars import Values, inline_scalars, loop, nest, restore, signless, size_of, sizes_of
 
 
 @dataclass(frozen=True)
 class ConvertStablehloSort(Pass):
-    """Turns `stablehlo.sort` on a static dimension into a bottom-up merge sort, which is stable whether asked or not.
+    """Turns `stablehlo.sort` into a bottom-up merge sort, which is stable whether asked or not.
 
     Each row is copied out, merged in passes of doubled width between two buffers, and written back.
 
@@ -33,27 +33,28 @@ class ConvertStablehloSort(Pass):
             dimension = mlir.IntegerAttr(op.operation.attributes["dimension"]).value
             type_ = mlir.RankedTensorType(op.operation.operands[0].type)
             dimension += type_.rank if dimension < 0 else 0
-            if type_.is_dynamic_dim(dimension):
-                continue
             with mlir.InsertionPoint(op), op.location:
-                results = _convert(op.operation, dimension, type_.shape[dimension])
+                results = _convert(op.operation, dimension)
                 for old, new in zip(op.operation.results, results, strict=True):
                     old.replace_all_uses_with(restore(new, old.type))
             op.operation.erase()
 
 
-def _convert(op: mlir.Operation, dimension: int, length: int) -> Values:
+def _convert(op: mlir.Operation, dimension: int) -> Values:
     inputs = [signless(value) for value in op.operands]
-    if length <= 1:
+    type_ = mlir.RankedTensorType(inputs[0].type)
+    if not type_.is_dynamic_dim(dimension) and type_.shape[dimension] <= 1:
         return inputs
     others = [size for dim, size in enumerate(sizes_of(inputs[0])) if dim != dimension]
-    zero, end = index_constant(0), index_constant(length)
+    zero, end = index_constant(0), size_of(inputs[0], dimension)
+    passes = _passes(type_, dimension, end)
     comparator = op.regions[0].blocks[0]
 
     def sort_row(outer: Values, tensors: Values) -> Values:
         def at(index: mlir.Value) -> Values:
             return [*outer[:dimension], index, *outer[dimension:]]
 
+        length = end if type_.is_dynamic_dim(dimension) else type_.shape[dimension]
         buffers = [tensor.empty([length], mlir.RankedTensorType(value.type).element_type) for value in tensors]
         rows = loop(
             zero,
@@ -63,7 +64,7 @@ def _convert(op: mlir.Operation, dimension: int, length: int) -> Values:
                 tensor.insert(tensor.extract(v, at(i)), t, [i]) for v, t in zip(tensors, into, strict=True)
             ],
         )
-        rows = _merge_passes(comparator, rows, length)
+        rows = _merge_passes(comparator, rows, length, end, passes)
         return loop(
             zero,
             end,
@@ -74,8 +75,20 @@ def _convert(op: mlir.Operation, dimension: int, length: int) -> Values:
     return nest(others, inputs, sort_row)
 
 
-def _merge_passes(comparator: mlir.Block, rows: Values, length: int) -> Values:
-    zero, one, end = index_constant(0), index_constant(1), index_constant(length)
+def _passes(type_: mlir.RankedTensorType, dimension: int, end: mlir.Value) -> mlir.Value:
+    """How often runs double until one is as long as the row."""
+    if not type_.is_dynamic_dim(dimension):
+        return index_constant((type_.shape[dimension] - 1).bit_length())
+    i64 = mlir.IntegerType.get_signless(64)
+    last = arith.subi(arith.maxui(end, index_constant(1)), index_constant(1))
+    zeros = math.ctlz(arith.index_cast(i64, last))
+    return arith.index_cast(mlir.IndexType.get(), arith.subi(arith.constant(i64, 64), zeros))
+
+
+def _merge_passes(
+    comparator: mlir.Block, rows: Values, length: int | mlir.Value, end: mlir.Value, passes: mlir.Value
+) -> Values:
+    zero, one = index_constant(0), index_constant(1)
     index = mlir.IndexType.get()
 
     def one_pass(number: mlir.Value, source: Values) -> Values:
@@ -114,4 +127,4 @@ def _merge_passes(comparator: mlir.Block, rows: Values, length: int) -> Values:
         targets = [tensor.empty([length], mlir.RankedTensorType(value.type).element_type) for value in source]
         return loop(zero, runs, targets, merge)
 
-    return loop(zero, index_constant((length - 1).bit_length()), rows, one_pass)
+    return loop(zero, passes, rows, one_pass)

@@ -10,6 +10,8 @@ func.func @main(%x: tensor<4xf32>, %p: tensor<4xi1>) -> (tensor<0xf32>, tensor<4
   %c = stablehlo.constant dense<false> : tensor<i1>
   %b = stablehlo.reduce(%p init: %c) applies stablehlo.or across dimensions = []
     : (tensor<4xi1>, tensor<i1>) -> tensor<4xi1>
+  // CHECK-NOT: stablehlo.optimization_barrier
+  %d = stablehlo.optimization_barrier %b : tensor<4xi1>
   // CHECK: return [[E]], [[P]]
-  return %a, %b : tensor<0xf32>, tensor<4xi1>
+  return %a, %d : tensor<0xf32>, tensor<4xi1>
 }

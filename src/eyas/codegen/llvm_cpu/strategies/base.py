@@ -11,7 +11,7 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.llvm_cpu.emit import emit_kernel
 from eyas.codegen.llvm_cpu.interface import Interface
-from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule
+from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, check_schedule
 from eyas.targets import Target
 
 
@@ -35,6 +35,16 @@ class Strategy(ABC):
     def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
         """Adds the entry function to the module. `function` is the dispatch function on tensors."""
 
+    @classmethod
+    def from_attribute(cls, schedule: mlir.DictAttr, kernel: Kernel | None) -> Strategy | str:
+        """The strategy with knobs that were noted on the function, or why they do not fit the kernel."""
+        del schedule, kernel
+        return cls()
+
+    def schedule_attribute(self) -> mlir.DictAttr:
+        """The knobs, to be noted on the function."""
+        return mlir.DictAttr.get({})
+
     def describe(self) -> str:
         """Knobs in words, for `eyas explain`."""
         return ""
@@ -46,6 +56,16 @@ class NestStrategy(Strategy):
 
     kernel: Kernel
     schedule: Schedule
+
+    @classmethod
+    def from_attribute(cls, schedule: mlir.DictAttr, kernel: Kernel | None) -> NestStrategy | str:
+        if kernel is None:
+            return "it is not expressible as loop nests"
+        read = Schedule.from_attribute(schedule, kernel)
+        return check_schedule(read, kernel) or cls(kernel, read)
+
+    def schedule_attribute(self) -> mlir.DictAttr:
+        return self.schedule.to_attribute()
 
     @property
     def grid(self) -> tuple[GridAxis, ...]:

@@ -1,0 +1,27 @@
+"""`codegen`: how an executable will be lowered, as an attribute that can be read, edited and tuned.
+
+func.func private @main_dispatch_0_matmul(...) attributes {flow.executable,
+    codegen.strategy = #codegen.strategy<"contraction", {grid = [[0, 8]], tiles = [[16, 1, 2, 0, 4]]}>}
+"""
+
+from torch_mlir import ir as mlir
+
+from eyas.ir.dialect import Dialect
+
+STRATEGY = "codegen.strategy"
+
+REJECTED = "codegen.rejected"
+"""On an executable: strategies that did not apply, each with the reason."""
+
+
+class Codegen(Dialect, name="codegen"):
+    pass
+
+
+class StrategyAttr(Codegen.Attribute, name="strategy"):
+    """The strategy's name, and its schedule: per nest a tile (width, vector loop, vectors, unroll loop, unroll; -1 for
+    no loop), per grid axis a loop and the piece of one workgroup. Whether a schedule is legal for a kernel is checked by
+    `eyas.codegen.llvm_cpu.schedule.check_schedule` when it is used."""
+
+    strategy: mlir.StringAttr
+    schedule: mlir.DictAttr

@@ -1,0 +1,63 @@
+"""Rules for operators that are a gather with constant indices, and for norms that may be of nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from eyas.frontends.onnx_rewrite import Builder, attribute, operand
+
+
+def slice_backwards(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Negative steps: the importer reads outside the tensor when the start is beyond the end."""
+    shape = b.shape_of(node.input[0])
+    given = [b.value_of(name) if name else None for name in (list(node.input[1:]) + [""] * 4)[:4]]
+    starts, ends, axes, steps = given
+    if shape is None or starts is None or ends is None or steps is None or min(steps, default=1) > 0:
+        return None
+    places = range(len(starts)) if axes is None else [int(axis) % len(shape) for axis in axes]
+    value = node.input[0]
+    for start, end, axis, step in zip(starts, ends, places, steps, strict=True):
+        chosen = np.arange(shape[axis])[slice(int(start), _end(int(end), shape[axis], int(step)), int(step))]
+        value = b.add("Gather", value, b.constant(chosen.astype(np.int64)), axis=axis)
+    return [value]
+
+
+def _end(end: int, size: int, step: int) -> int | None:
+    # Far below zero means down to the first element, which Python writes as None.
+    return None if step < 0 and end < -size else end
+
+
+def pad_wrapped(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Pads that repeat the tensor's own elements are gathers along each axis."""
+    modes = {"wrap": "wrap", "reflect": "reflect", "edge": "edge"}
+    mode, shape = modes.get(attribute(node, "mode", "constant")), b.shape_of(node.input[0])
+    pads = b.value_of(operand(node, 1)) if operand(node, 1) else None
+    if mode is None or shape is None or pads is None or 0 in shape or min(pads, default=0) < 0:
+        return None
+    axes = b.value_of(operand(node, 3)) if operand(node, 3) else np.arange(len(shape))
+    if axes is None:
+        return None
+    value = node.input[0]
+    for place, axis in enumerate(int(axis) % len(shape) for axis in axes):
+        before, after = int(pads[place]), int(pads[place + len(axes)])
+        if before or after:
+            table = np.pad(np.arange(shape[axis], dtype=np.int64), (before, after), mode=mode)  # type: ignore[call-overload]
+            value = b.add("Gather", value, b.constant(table), axis=axis)
+    return [value]
+
+
+def lp_normalization(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Rows of zeros stay zeros."""
+    shape, kind = b.shape_of(node.input[0]), b.type_of(node.input[0])
+    if shape is None or kind not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
+        return None
+    axis = attribute(node, "axis", -1) % len(shape)
+    x = node.input[0]
+    if attribute(node, "p", 2) == 1:
+        norm = b.sum(b.add("Abs", x), axis)
+    else:
+        norm = b.add("Sqrt", b.sum(b.add("Mul", x, x), axis))
+    norm = b.reshape(norm, [1 if i == axis else size for i, size in enumerate(shape)])
+    zero = b.constant(0.0, onnx.helper.tensor_dtype_to_np_dtype(kind))
+    return [b.add("Where", b.add("Equal", norm, zero), zero, b.add("Div", x, norm))]
