@@ -20,8 +20,8 @@ class Codegen(Dialect, name="codegen"):
 
 class StrategyAttr(Codegen.Attribute, name="strategy"):
     """The strategy's name, and its schedule: per nest a tile (width, vector loop, vectors, unroll loop, unroll; -1 for
-    no loop), per grid axis a loop and the piece of one workgroup. Whether a schedule is legal for a kernel is checked by
-    `eyas.codegen.llvm_cpu.schedule.check_schedule` when it is used."""
+    no loop), per grid axis a loop and the piece of one workgroup. Whether a schedule is legal for a kernel is checked
+    by `eyas.codegen.llvm_cpu.schedule.check_schedule` when it is used."""
 
     strategy: mlir.StringAttr
     schedule: mlir.DictAttr

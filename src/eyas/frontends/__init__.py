@@ -41,10 +41,15 @@ def import_model(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: A
     return frontend.import_model(model, args, kwargs, dynamic_shapes)
 
 
+def _looks_like_mlir(text: str) -> bool:
+    """Program text rather than the name of a file."""
+    return "\n" in text or "{" in text
+
+
 def _choose(model: Any) -> str:
     import os
 
-    if isinstance(model, os.PathLike) or (isinstance(model, str) and "\n" not in model):
+    if isinstance(model, os.PathLike) or (isinstance(model, str) and not _looks_like_mlir(model)):
         path = os.fspath(model)
         suffix = os.path.splitext(str(path))[1].lower()
         if suffix in _BY_SUFFIX:

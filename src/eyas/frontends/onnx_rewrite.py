@@ -33,7 +33,6 @@ _RULES = {
     "MaxUnpool": "onnx_rewrite_shape:max_unpool",
     "Pad": "onnx_rewrite_index:pad_wrapped",
     "Resize": "onnx_rewrite_signal:resize",
-    "RoiAlign": "onnx_rewrite_sample:roi_align",
     "Scan": "onnx_rewrite_scan:scan",
     "Slice": "onnx_rewrite_index:slice_backwards",
     "SpaceToDepth": "onnx_rewrite_shape:space_to_depth",

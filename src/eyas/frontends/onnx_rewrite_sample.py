@@ -1,4 +1,4 @@
-"""Rules for operators that read images between pixels: GridSample, AffineGrid, RoiAlign, DeformConv."""
+"""Rules for operators that read images between pixels: GridSample, AffineGrid, DeformConv."""
 
 from __future__ import annotations
 
@@ -188,8 +188,3 @@ def deform_conv(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if operand(node, 3):
         value = b.add("Add", value, b.reshape(node.input[3], [1, weight[0], 1, 1]))
     return [value]
-
-
-def roi_align(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """Left to be written: the number of samples per bin depends on the regions' values."""
-    return None

@@ -15,7 +15,7 @@ from tests.conformance.onnx.check import Outcome, Status, check, compare  # noqa
 NAMES = """
 abs add_bcast add_uint8 and2d argmax_default_axis_example averagepool_2d_pads basic_conv_with_padding
 batchnorm_example cast_FLOAT_to_FLOAT16 ceil_example clip concat_3d_axis_2 constantofshape_float_ones
-convtranspose_2d cumsum_1d depthtospace_example div_example dropout_default_mask elu erf expand_dim_changed
+convtranspose cumsum_1d depthtospace_example div_example dropout_default_mask elu erf expand_dim_changed
 flatten_axis2 gather_0 gather_elements_1 gathernd_example_int32 gelu_tanh_1 gemm_all_attributes gru_defaults
 identity instancenorm_example layer_normalization_2d_axis1 logsoftmax_axis_1 lstm_defaults matmul_3d
 maxpool_2d_default mean_example mod_int64_fmod nonzero_example onehot_with_axis pow prelu_broadcast

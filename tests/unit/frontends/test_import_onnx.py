@@ -202,8 +202,32 @@ def test_tanh_gelu_is_exact():
 
 
 def test_operators_with_wrong_lowerings_are_refused():
-    model = model_of([("Det", ["x"], ["y"], {})], {"x": (FLOAT, [2, 2])}, {"y": (FLOAT, [])})
+    model = model_of([("Det", ["x"], ["y"], {})], {"x": (FLOAT, [5, 5])}, {"y": (FLOAT, [])})
     fails_with(UnsupportedOpError, r"\(Det, .*no pivoting", model)
+
+
+def test_small_determinants_need_no_pivot():
+    model = model_of([("Det", ["x"], ["y"], {})], {"x": (FLOAT, [3, 3])}, {"y": (FLOAT, [])})
+    x = np.array([[0, 2, 1], [3, 0, 4], [5, 6, 0]], np.float32)
+    np.testing.assert_allclose(evaluate(import_model(model), x)[0], np.linalg.det(x), rtol=1e-5)
+
+
+def test_shapes_computed_from_known_sizes_are_folded():
+    nodes = [
+        ("Shape", ["x"], ["s"], {}),
+        ("Gather", ["s", "first"], ["n"], {}),
+        ("Concat", ["n", "rest"], ["t"], {"axis": 0}),
+        ("Reshape", ["x", "t"], ["y"], {}),
+    ]
+    weights = {"first": np.array([0]), "rest": np.array([-1])}
+    program = import_model(model_of(nodes, {"x": (FLOAT, [4, 2, 3])}, {"y": (FLOAT, None)}, weights))
+    assert str(program.signature) == "(x: f32[4, 2, 3]) -> (y: f32[4, 6])"
+
+
+def test_slices_with_unknown_steps_are_refused():
+    inputs = {"x": (FLOAT, [9]), "i": (TensorProto.INT64, [1])}
+    model = model_of([("Slice", ["x", "i", "i", "i", "i"], ["y"], {})], inputs, {"y": (FLOAT, ["n"])})
+    fails_with(UnsupportedOpError, r"\(Slice, .*steps are not known", model)
 
 
 def test_model_local_functions_are_inlined():

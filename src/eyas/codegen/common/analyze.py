@@ -18,7 +18,7 @@ from eyas.codegen.common.kernel import (
     generic_maps,
     linear_expr,
 )
-from eyas.codegen.common.places import Filled, TensorPlaces, whole
+from eyas.codegen.common.places import Filled, TensorPlaces, Window, whole
 from eyas.codegen.common.sizes import ONE, ZERO, Size, row_major_strides
 
 
@@ -65,6 +65,8 @@ class _Analysis(TensorPlaces):
             return
 
         exprs = [[linear_expr(expr) for expr in map_.results] for map_ in maps]
+        if self._view_of_broadcast(op, body, inputs, exprs):
+            return
         extents = self._extents(exprs, [*inputs, *inits], len(iterators))
         order = _loop_order(exprs[len(inputs)], iterators)
         position = {loop: index for index, loop in enumerate(order)}
@@ -90,6 +92,28 @@ class _Analysis(TensorPlaces):
         for index, result in enumerate(op.results):
             self.made_by[result] = (len(self.nests) - 1, 0, index)
             self.places[result] = whole(outputs[index].storage)
+
+    def _view_of_broadcast(
+        self, op: mlir.OpView, body: mlir.Block, inputs: list[mlir.Value], exprs: list[list[LinearExpr]]
+    ) -> bool:
+        """A copy that repeats its input is a window with strides of zero; no loop is needed."""
+        place = self.places.get(inputs[0]) if len(inputs) == 1 else None
+        yielded = list(body.operations)[0]
+        if not isinstance(place, Window) or place.storage.binding is None or op.results[0] in self.results:
+            return False
+        if yielded.operation.name != "linalg.yield" or yielded.operands[0] != body.arguments[0]:
+            return False
+        if [list(expr.coefficients) for expr in exprs[1]] != [[dim] for dim in range(len(exprs[1]))]:
+            return False
+        strides = [ZERO] * len(exprs[1])
+        for stride, expr in zip(place.strides, exprs[0], strict=True):
+            if expr.constant or (expr.coefficients and list(expr.coefficients.values()) != [1]):
+                return False
+            for dim in expr.coefficients:
+                strides[dim] = stride
+        shape = self.shape_of_place(list(op.operands)[1])
+        self.places[op.results[0]] = Window(place.storage, shape, place.offset, tuple(strides))
+        return True
 
     def _extents(self, exprs: list[list[LinearExpr]], operands: list[mlir.Value], count: int) -> list[Size]:
         extents: list[Size | None] = [None] * count

@@ -9,7 +9,8 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import scf
 
 from eyas.dialects import flow
-from eyas.ir import Pass
+from eyas.errors import CompileError
+from eyas.ir import Pass, describe_location
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands
 from eyas.passes.dispatch.grouping import Group, Role, form_groups, role_of
 from eyas.passes.dispatch.shapes import dims_of
@@ -80,6 +81,9 @@ def _sort(block: mlir.Block, groups: list[Group]) -> None:
             node, pending = stack[-1]
             following = next((other for other in pending if other not in done), None)
             if following is not None:
+                if any(following == open_node for open_node, _ in stack):
+                    where = describe_location(members[following][0].location)
+                    raise CompileError(f"the size of a tensor made at {where} depends on itself")
                 stack.append((following, iter(sorted(needs(following)))))
                 continue
             stack.pop()

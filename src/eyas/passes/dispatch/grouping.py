@@ -92,10 +92,28 @@ def _role_of_structured(op: mlir.Operation) -> Role:
     parallel = _dims_in(maps[-1])
     reduction = maps[-1].n_dims - len(parallel)
     if reduction == 0:
-        return Role.ELEMENTWISE if op.name in ("linalg.generic", "linalg.transpose") else Role.OPAQUE
-    if op.name != "linalg.generic" or linalg.isa_contraction_op(op) or linalg.isa_convolution_op(op):
+        return Role.CLONED if _is_inner_broadcast(op, maps) else Role.ELEMENTWISE
+    if linalg.isa_contraction_op(op) or linalg.isa_convolution_op(op) or "pooling" in op.name:
         return Role.CONTRACTION
     return Role.REDUCTION
+
+
+def _is_inner_broadcast(op: mlir.Operation, maps: list[mlir.AffineMap]) -> bool:
+    """A copy that only repeats its input, for other linalg ops: they read the input instead, with strides of zero."""
+    if len(maps) != 2 or not is_plain_copy(op) or not is_tensor(op.operands[0]):
+        return False
+    dims = [expr.position for expr in maps[0].results if isinstance(expr, mlir.AffineDimExpr)]
+    if len(dims) == maps[0].n_dims or dims != sorted(dims) or maps[1] != mlir.AffineMap.get_identity(maps[1].n_dims):
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    return all(user.name.startswith("linalg.") or user.name == "flow.tie_shape" for user in users)
+
+
+def is_plain_copy(op: mlir.Operation) -> bool:
+    """Whether the body of a linalg op yields its first argument."""
+    body = op.regions[0].blocks[0]
+    first = next(iter(body.operations)).operation
+    return first.name == "linalg.yield" and first.operands[0] == body.arguments[0]
 
 
 def indexing_maps(op: mlir.Operation) -> list[mlir.AffineMap] | None:

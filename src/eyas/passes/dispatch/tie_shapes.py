@@ -12,6 +12,9 @@ from eyas.dialects import flow
 from eyas.ir import Pass, run_upstream
 from eyas.ir.walk import entry_block, functions, is_tensor
 
+# On an scf.for: what it carries keeps its shape. On an scf.if: its else branch yields values from outside.
+KEEPS_SHAPE = "flow.keeps_shape"
+
 
 @dataclass(frozen=True)
 class TieShapes(Pass):
@@ -38,9 +41,16 @@ class TieShapes(Pass):
 
 
 def _tie(op: mlir.OpView, result: mlir.Value) -> None:
+    source = result
+    if KEEPS_SHAPE in op.operation.attributes:
+        number = mlir.OpResult(result).result_number
+        if op.operation.name == "scf.for":
+            source = op.operation.operands[3 + number]
+        elif op.operation.name == "scf.if":
+            source = list(op.operation.regions[1].blocks[0].operations)[-1].operands[number]
     with mlir.InsertionPoint.after(op), op.operation.location:
         dims = [
             tensor.DimOp(value, arith.ConstantOp(mlir.IndexType.get(), dim).result).result
-            for value, dim in flow.dynamic_dims([result])
+            for value, dim in flow.dynamic_dims([source])
         ]
         flow.TieShapeOp(result, dims)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch_mlir.dialects import arith, math, tensor
+from torch_mlir.dialects import arith, tensor
 
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import index_constant
 from eyas.ir.walk import find_ops
-from eyas.passes.input.stablehlo_scalars import Values, inline_scalars, loop, nest, restore, signless, size_of, sizes_of
+from eyas.passes.input.stablehlo_scalars import (
+    Values,
+    inline_scalars,
+    loop,
+    nest,
+    restore,
+    signless,
+    size_of,
+    sizes_of,
+    when,
+)
+
+# Rows of a dynamic length double their runs at most this often: no tensor has more elements.
+_MOST_PASSES = 48
 
 
 @dataclass(frozen=True)
@@ -47,7 +61,7 @@ def _convert(op: mlir.Operation, dimension: int) -> Values:
         return inputs
     others = [size for dim, size in enumerate(sizes_of(inputs[0])) if dim != dimension]
     zero, end = index_constant(0), size_of(inputs[0], dimension)
-    passes = _passes(type_, dimension, end)
+    passes = _passes(type_, dimension)
     comparator = op.regions[0].blocks[0]
 
     def sort_row(outer: Values, tensors: Values) -> Values:
@@ -75,14 +89,11 @@ def _convert(op: mlir.Operation, dimension: int) -> Values:
     return nest(others, inputs, sort_row)
 
 
-def _passes(type_: mlir.RankedTensorType, dimension: int, end: mlir.Value) -> mlir.Value:
+def _passes(type_: mlir.RankedTensorType, dimension: int) -> mlir.Value:
     """How often runs double until one is as long as the row."""
     if not type_.is_dynamic_dim(dimension):
         return index_constant((type_.shape[dimension] - 1).bit_length())
-    i64 = mlir.IntegerType.get_signless(64)
-    last = arith.subi(arith.maxui(end, index_constant(1)), index_constant(1))
-    zeros = math.ctlz(arith.index_cast(i64, last))
-    return arith.index_cast(mlir.IndexType.get(), arith.subi(arith.constant(i64, 64), zeros))
+    return index_constant(_MOST_PASSES)
 
 
 def _merge_passes(
@@ -124,6 +135,13 @@ def _merge_passes(
 
             return loop(start, stop, [start, middle, *target], take)[2:]
 
+        if not isinstance(length, int):
+            # The number of passes is known only here: what is sorted already goes through.
+            unsorted = arith.cmpi(arith.CmpIPredicate.ult, width, end)
+            return when(unsorted, source, lambda: merge_runs(source, runs, merge))
+        return merge_runs(source, runs, merge)
+
+    def merge_runs(source: Values, runs: mlir.Value, merge: Callable[[mlir.Value, Values], Values]) -> Values:
         targets = [tensor.empty([length], mlir.RankedTensorType(value.type).element_type) for value in source]
         return loop(zero, runs, targets, merge)
 

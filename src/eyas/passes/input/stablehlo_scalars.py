@@ -53,6 +53,7 @@ def loop(
 ) -> Values:
     """`scf.for` with step 1; `body(index, carried)` returns what is carried on."""
     op = scf.ForOp(lower, upper, index_constant(1), list(carried))
+    _mark_shapes_kept(op.operation, carried)
     with mlir.InsertionPoint(op.body):
         scf.YieldOp(body(op.induction_variable, list(op.inner_iter_args)))
     return list(op.results)
@@ -76,11 +77,18 @@ def nest(
 def when(condition: mlir.Value, carried: Sequence[mlir.Value], body: Callable[[], Values]) -> Values:
     """What `body` makes when the condition holds, else what was carried."""
     chosen = scf.IfOp(condition, [value.type for value in carried], has_else=True)
+    _mark_shapes_kept(chosen.operation, carried)
     with mlir.InsertionPoint(chosen.then_block):
         scf.YieldOp(body())
     with mlir.InsertionPoint(chosen.else_block):
         scf.YieldOp(list(carried))
     return list(chosen.results)
+
+
+def _mark_shapes_kept(op: mlir.Operation, carried: Sequence[mlir.Value]) -> None:
+    """Tells `tie-shapes` where the dynamic sizes of the results come from."""
+    if any(isinstance(v.type, mlir.RankedTensorType) and not v.type.has_static_shape for v in carried):
+        op.attributes["flow.keeps_shape"] = mlir.UnitAttr.get()
 
 
 def is_unsigned(type_: mlir.Type) -> bool:

@@ -16,6 +16,7 @@ from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import Argument, Signature
 from eyas.ir import Pass
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands
+from eyas.passes.dispatch.grouping import Role, role_of
 
 # Ops that move no data; hoisting one alone would only store the weight twice.
 _FREE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
@@ -149,6 +150,8 @@ def _is_real_user(user: mlir.Operation, constant: set[mlir.Operation]) -> bool:
 
 
 def _is_worth_it(op: mlir.Operation) -> bool:
+    if role_of(op) is Role.CLONED:
+        return False  # a repetition: whoever uses it reads the original
     made = sum(_bytes(result.type) for result in op.results)
     owners = [(operand.type, defining_op(operand)) for operand in op.operands if is_tensor(operand)]
     read = sum(
