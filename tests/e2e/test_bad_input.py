@@ -92,7 +92,12 @@ def test_wrong_names(module):
 
 def test_odd_but_legal_arrays(module):
     """Strides, byte order and read-only memory are no errors."""
-    for array in (np.asfortranarray(X), X.astype(">f4"), np.frombuffer(X.tobytes(), np.float32).reshape(4, 8), X[::1, ::1]):
+    for array in (
+        np.asfortranarray(X),
+        X.astype(">f4"),
+        np.frombuffer(X.tobytes(), np.float32).reshape(4, 8),
+        X[::1, ::1],
+    ):
         np.testing.assert_array_equal(module(array, N[::2]), 2 * X)
     reversed_ = X[::-1, ::-2].repeat(2, axis=1)[:, ::-1]
     np.testing.assert_array_equal(module(reversed_[::-1], N), 2 * reversed_[::-1])
@@ -147,7 +152,11 @@ def test_garbage_files(tmp_path, name, kind, caplog):
         ("module {\n}", FrontendError, ["function"]),
         (b"\x00\x01\x02", FrontendError, ["not valid MLIR"]),
         ("func.func @main(%x: memref<4xf32>) {\n return\n}", FrontendError, ["arg0", "memref<4xf32>"]),
-        ("func.func @main(%x: tensor<*xf32>) -> tensor<*xf32> {\n return %x : tensor<*xf32>\n}", FrontendError, ["tensor<*xf32>"]),
+        (
+            "func.func @main(%x: tensor<*xf32>) -> tensor<*xf32> {\n return %x : tensor<*xf32>\n}",
+            FrontendError,
+            ["tensor<*xf32>"],
+        ),
         ("func.func private @main(tensor<4xf32>) -> tensor<4xf32>\nmodule {\n}", FrontendError, ["main"]),
     ],
     ids=["int", "None", "ending", "weights", "syntax", "no function", "bytes", "memref", "unranked", "no body"],

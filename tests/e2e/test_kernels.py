@@ -108,7 +108,12 @@ def test_contraction(rng, name):
     types = [p.tensor_type(shape) for shape in shapes]
     texts = [p.affine(len(loops), map_) for map_ in maps]
     lines = p.filled("init", shapes[2], "f32", "0.0") + p.generic(
-        "z", [("x", types[0], texts[0]), ("y", types[1], texts[1])], ("init", types[2], texts[2]), loops, multiply_add("f32"), "f32"
+        "z",
+        [("x", types[0], texts[0]), ("y", types[1], texts[1])],
+        ("init", types[2], texts[2]),
+        loops,
+        multiply_add("f32"),
+        "f32",
     )
     x, y = p.random_array(rng, shapes[0], "f32"), p.random_array(rng, shapes[1], "f32")
     text = p.main([("x", types[0]), ("y", types[1])], lines, [("z", types[2])])
@@ -122,9 +127,15 @@ def test_epilogue_runs_on_the_product(rng):
         body = "%s = arith.addf %i0, %i1 : f32\n%q = arith.constant 0.0 : f32\n%r = arith.maximumf %s, %q : f32"
         inner = matmul_text(17, 7, 33).split("{\n", 1)[1].rsplit("return", 1)[0]
         identity = p.affine(2, [0, 1])
-        lines = inner + p.generic("w", [("z", c, identity), ("b", b, p.affine(2, bias_map))], ("init_e", c, identity), "pp", body, "f32")
+        lines = inner + p.generic(
+            "w", [("z", c, identity), ("b", b, p.affine(2, bias_map))], ("init_e", c, identity), "pp", body, "f32"
+        )
         arguments = [("x", p.tensor_type([17, 7])), ("y", p.tensor_type([7, 33])), ("b", b)]
-        x, y, bias = p.random_array(rng, (17, 7), "f32"), p.random_array(rng, (7, 33), "f32"), p.random_array(rng, shape, "f32")
+        x, y, bias = (
+            p.random_array(rng, (17, 7), "f32"),
+            p.random_array(rng, (7, 33), "f32"),
+            p.random_array(rng, shape, "f32"),
+        )
         expected = np.maximum(x @ y + (bias if bias_map == [1] else bias[:, None]), 0)
         module = p.assert_both(p.main(arguments, lines, [("w", c)]), [x, y, bias], expected, rtol=1e-5, atol=1e-5)
         assert len(module.manifest["kernels"]) == 1
@@ -176,7 +187,9 @@ def test_grouped_convolution(rng, groups, per_group):
     maps = [p.affine(8, [0, "b + f", "c + g", 3, 7]), p.affine(8, [3, 5, 6, 7, 4]), p.affine(8, [0, 1, 2, 3, 4])]
     a, b, r = (p.tensor_type(shape) for shape in (image, filter_, out))
     lines = p.filled("init", out, "f32", "0.0")
-    lines += p.generic("z", [("x", a, maps[0]), ("w", b, maps[1])], ("init", r, maps[2]), "ppppprrr", multiply_add("f32"), "f32")
+    lines += p.generic(
+        "z", [("x", a, maps[0]), ("w", b, maps[1])], ("init", r, maps[2]), "ppppprrr", multiply_add("f32"), "f32"
+    )
     x, k = p.random_array(rng, image, "f32"), p.random_array(rng, filter_, "f32")
     parts = [conv_nhwc(x[:, :, :, g], k[g], 1, 1) for g in range(groups)]
     expected = np.stack(parts, axis=3).astype(np.float32)
@@ -237,7 +250,12 @@ def reduction_text(shape, axes, start, body, dtype="f32"):
     loops = "".join("r" if loop in axes else "p" for loop in range(len(shape)))
     lines = p.filled("init", [shape[loop] for loop in kept], dtype, start)
     lines += p.generic(
-        "z", [("x", a, p.affine(len(shape), range(len(shape))))], ("init", c, p.affine(len(shape), kept)), loops, body, dtype
+        "z",
+        [("x", a, p.affine(len(shape), range(len(shape))))],
+        ("init", c, p.affine(len(shape), kept)),
+        loops,
+        body,
+        dtype,
     )
     return p.main([("x", a)], lines, [("z", c)])
 
@@ -254,7 +272,11 @@ def test_reduction(rng, fold, axes):
     expected = function.reduce(wide, axis=axes) if function else (wide * wide).sum(axis=axes)
     tolerance = 0.0 if fold in ("max", "min") else 2e-4 if fold == "prod" else 1e-5
     p.assert_both(
-        reduction_text(shape, axes, start, body), [x], np.asarray(expected, np.float32), rtol=tolerance, atol=tolerance * 10
+        reduction_text(shape, axes, start, body),
+        [x],
+        np.asarray(expected, np.float32),
+        rtol=tolerance,
+        atol=tolerance * 10,
     )
 
 
@@ -376,7 +398,10 @@ def test_layer_norm(rng, columns):
     )
     inputs = [("centred", a, whole), ("squares", s, row), ("w", w, column), ("b", w, column)]
     lines += p.generic("z", inputs, ("e", a, whole), "pp", body, "f32")
-    x, scale, shift = p.random_array(rng, (rows, columns), "f32"), *(p.random_array(rng, (columns,), "f32") for _ in "wb")
+    x, scale, shift = (
+        p.random_array(rng, (rows, columns), "f32"),
+        *(p.random_array(rng, (columns,), "f32") for _ in "wb"),
+    )
     wide = x.astype(np.float64)
     centred = wide - wide.mean(1, keepdims=True)
     expected = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) * scale + shift
@@ -441,7 +466,9 @@ def test_integers_wrap(rng, dtype, op):
     limits = np.iinfo(p.NUMPY[dtype])
     x, y = (rng.integers(limits.min, limits.max, 33, dtype=p.NUMPY[dtype], endpoint=True) for _ in "xy")
     x[0], y[0] = limits.min, limits.max
-    p.assert_both(binary_text((33,), [0], [0], dtype, f"%r = arith.{op} %i0, %i1 : {dtype}"), [x, y], INTEGER_OPS[op](x, y))
+    p.assert_both(
+        binary_text((33,), [0], [0], dtype, f"%r = arith.{op} %i0, %i1 : {dtype}"), [x, y], INTEGER_OPS[op](x, y)
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16"])
@@ -452,7 +479,9 @@ def test_floats_round_once(rng, dtype, op, function):
     p.assert_both(text, [x, y], function(x, y))
 
 
-@pytest.mark.parametrize(("op", "function"), [("andi", np.logical_and), ("ori", np.logical_or), ("xori", np.logical_xor)])
+@pytest.mark.parametrize(
+    ("op", "function"), [("andi", np.logical_and), ("ori", np.logical_or), ("xori", np.logical_xor)]
+)
 def test_booleans(rng, op, function):
     x, y = p.random_array(rng, (3, 33), "i1"), p.random_array(rng, (3, 33), "i1")
     p.assert_both(binary_text((3, 33), [0, 1], [0, 1], "i1", f"%r = arith.{op} %i0, %i1 : i1"), [x, y], function(x, y))
@@ -463,10 +492,17 @@ def test_comparison_and_select(rng):
     identity = p.affine(2, [0, 1])
     lines = f"%em = tensor.empty() : {m}\n%e = tensor.empty() : {a}\n"
     lines += p.generic(
-        "less", [("x", a, identity), ("y", a, identity)], ("em", m, identity), "pp", "%r = arith.cmpf olt, %i0, %i1 : f32", "i1"
+        "less",
+        [("x", a, identity), ("y", a, identity)],
+        ("em", m, identity),
+        "pp",
+        "%r = arith.cmpf olt, %i0, %i1 : f32",
+        "i1",
     )
     body = "%r = arith.select %i0, %i1, %i2 : f32"
-    lines += p.generic("z", [("less", m, identity), ("x", a, identity), ("y", a, identity)], ("e", a, identity), "pp", body, "f32")
+    lines += p.generic(
+        "z", [("less", m, identity), ("x", a, identity), ("y", a, identity)], ("e", a, identity), "pp", body, "f32"
+    )
     x, y = p.random_array(rng, (5, 33), "f32"), p.random_array(rng, (5, 33), "f32")
     p.assert_both(p.main([("x", a), ("y", a)], lines, [("z", a), ("less", m)]), [x, y], [np.minimum(x, y), x < y])
 
@@ -484,7 +520,9 @@ def test_casts(rng, source, target, op):
     a, c = p.tensor_type([3, 17], source), p.tensor_type([3, 17], target)
     identity = p.affine(2, [0, 1])
     lines = f"%e = tensor.empty() : {c}\n"
-    lines += p.generic("z", [("x", a, identity)], ("e", c, identity), "pp", f"%r = {op} %i0 : {source} to {target}", target)
+    lines += p.generic(
+        "z", [("x", a, identity)], ("e", c, identity), "pp", f"%r = {op} %i0 : {source} to {target}", target
+    )
     x = p.random_array(rng, (3, 17), source)
     p.assert_both(p.main([("x", a)], lines, [("z", c)]), [x], x.astype(p.NUMPY[target]))
 
@@ -521,7 +559,9 @@ def test_pad(rng, low, high):
     p.assert_both(p.main([("x", a)], lines, [("z", c)]), [x], expected)
 
 
-@pytest.mark.parametrize(("offsets", "sizes", "strides"), [((1, 2), (3, 9), (1, 1)), ((0, 0), (3, 6), (2, 3)), ((4, 16), (1, 1), (1, 1))])
+@pytest.mark.parametrize(
+    ("offsets", "sizes", "strides"), [((1, 2), (3, 9), (1, 1)), ((0, 0), (3, 6), (2, 3)), ((4, 16), (1, 1), (1, 1))]
+)
 def test_slice(rng, offsets, sizes, strides):
     x = p.random_array(rng, (5, 17), "f32")
     ends = [o + (n - 1) * s + 1 for o, n, s in zip(offsets, sizes, strides, strict=True)]
@@ -531,7 +571,9 @@ def test_slice(rng, offsets, sizes, strides):
     p.assert_both(p.main([("x", a)], lines, [("z", c)]), [x], expected)
 
 
-@pytest.mark.parametrize(("offsets", "sizes"), [((1, 2), (3, 9)), ((0, 0), (5, 1)), ((4, 0), (1, 17)), ((0, 0), (5, 17))])
+@pytest.mark.parametrize(
+    ("offsets", "sizes"), [((1, 2), (3, 9)), ((0, 0), (5, 1)), ((4, 0), (1, 17)), ((0, 0), (5, 17))]
+)
 def test_insert(rng, offsets, sizes):
     x, y = p.random_array(rng, (5, 17), "f32"), p.random_array(rng, sizes, "f32")
     expected = x.copy()
@@ -590,7 +632,7 @@ def test_functions_of_special_values(function):
     with np.errstate(all="ignore"):
         expected = np.asarray(numpy(x.astype(np.float64))).astype(np.float32)
     if function == "sin":
-        x, expected = x[: 8], expected[: 8]
+        x, expected = x[:8], expected[:8]
     a, identity = p.tensor_type(x.shape), p.affine(1, [0])
     lines = f"%e = tensor.empty() : {a}\n"
     lines += p.generic("z", [("x", a, identity)], ("e", a, identity), "p", f"%r = math.{function} %i0 : f32", "f32")
@@ -638,7 +680,9 @@ def test_sum_of_nothing_is_its_start(shape, axis):
 def test_rank_zero(rng):
     a, identity = p.tensor_type([]), "affine_map<() -> ()>"
     lines = f"%e = tensor.empty() : {a}\n"
-    lines += p.generic("z", [("x", a, identity), ("y", a, identity)], ("e", a, identity), "", "%r = arith.mulf %i0, %i1 : f32", "f32")
+    lines += p.generic(
+        "z", [("x", a, identity), ("y", a, identity)], ("e", a, identity), "", "%r = arith.mulf %i0, %i1 : f32", "f32"
+    )
     text = p.main([("x", a), ("y", a)], lines, [("z", a)])
     p.assert_both(text, [np.float32(3).reshape(()), np.float32(-2.5).reshape(())], np.array(-7.5, np.float32))
 
@@ -663,7 +707,9 @@ def test_dynamic_elementwise_transpose_and_reduction(rng):
     lines += "%s = linalg.fill ins(%zero : f32) outs(%se : tensor<?xf32>) -> tensor<?xf32>\n"
     lines += p.generic("y", [("x", a, identity)], ("e", a, identity), "pp", "%r = arith.addf %i0, %i0 : f32", "f32")
     lines += f"%z = linalg.transpose ins(%y : {a}) outs(%t : {a}) permutation = [1, 0]\n"
-    lines += p.generic("w", [("y", a, identity)], ("s", "tensor<?xf32>", p.affine(2, [0])), "pr", FOLDS["sum"][1], "f32")
+    lines += p.generic(
+        "w", [("y", a, identity)], ("s", "tensor<?xf32>", p.affine(2, [0])), "pr", FOLDS["sum"][1], "f32"
+    )
     text = p.main([("x", a)], dynamic_text(2, lines), [("z", a), ("w", "tensor<?xf32>")])
     modules = [eyas.compile(text, disable=disable) for disable in ((), p.LOOPS)]
     for m, n in [(1, 1), (3, 7), (16, 16), (17, 33), (100, 2), (2, 100), (0, 4), (4, 0)]:
@@ -676,7 +722,11 @@ def test_dynamic_elementwise_transpose_and_reduction(rng):
 
 def test_dynamic_softmax_keeps_rows_apart(rng):
     static = softmax_text(3, 4)
-    text = static.replace("3x4", "?x?").replace("tensor<3x", "tensor<?x").replace("tensor.empty() : tensor<?xf32>", "tensor.empty(%d0) : tensor<?xf32>")
+    text = (
+        static.replace("3x4", "?x?")
+        .replace("tensor<3x", "tensor<?x")
+        .replace("tensor.empty() : tensor<?xf32>", "tensor.empty(%d0) : tensor<?xf32>")
+    )
     text = text.replace("tensor.empty() : tensor<?x?xf32>", "tensor.empty(%d0, %d1) : tensor<?x?xf32>")
     head, body = text.split("{\n", 1)
     modules = [eyas.compile(head + "{\n" + dynamic_text(2, body), disable=disable) for disable in ((), p.LOOPS)]
@@ -701,7 +751,10 @@ def gather_text(rows: int | str, columns: int, count: int, checked: bool, index:
     """Row %i[n] of a table, with the check that importers add when `checked`."""
     t, i, c = p.tensor_type([rows, columns]), p.tensor_type([count], index), p.tensor_type([count, columns])
     bound = "%c0 = arith.constant 0 : index\n%bound = tensor.dim %t, %c0 : " + t
-    check = f"%size = arith.index_cast %bound : index to {index}\n%ok = arith.cmpi ult, %i0, %size : {index}\n" 'cf.assert %ok, "out of range"\n'
+    check = (
+        f"%size = arith.index_cast %bound : index to {index}\n%ok = arith.cmpi ult, %i0, %size : {index}\n"
+        'cf.assert %ok, "out of range"\n'
+    )
     body = (check if checked else "") + (
         f"%row = arith.index_cast %i0 : {index} to index\n%column = linalg.index 1 : index\n"
         f"%r = tensor.extract %t[%row, %column] : {t}"
@@ -765,7 +818,9 @@ def test_plain_loops_stay_inside_the_table():
 def mismatched_add() -> str:
     a, identity = "tensor<?xf32>", p.affine(1, [0])
     lines = f"%c0 = arith.constant 0 : index\n%d = tensor.dim %x, %c0 : {a}\n%e = tensor.empty(%d) : {a}\n"
-    lines += p.generic("z", [("x", a, identity), ("y", a, identity)], ("e", a, identity), "p", "%r = arith.addf %i0, %i1 : f32", "f32")
+    lines += p.generic(
+        "z", [("x", a, identity), ("y", a, identity)], ("e", a, identity), "p", "%r = arith.addf %i0, %i1 : f32", "f32"
+    )
     return p.main([("x", a), ("y", a)], lines, [("z", a)])
 
 
@@ -778,4 +833,8 @@ def test_sizes_that_disagree_never_read_outside():
         "except eyas.EyasError as error:\n    print('refused:', error)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout.startswith("refused:"), (done.returncode, done.stdout, done.stderr[-500:])
+    assert done.returncode == 0 and done.stdout.startswith("refused:"), (
+        done.returncode,
+        done.stdout,
+        done.stderr[-500:],
+    )

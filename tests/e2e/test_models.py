@@ -66,7 +66,12 @@ def bert() -> tuple[nn.Module, list[tuple]]:
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=120, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, max_position_embeddings=40
+        vocab_size=120,
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=96,
+        max_position_embeddings=40,
     )
     model = transformers.BertModel(config)
     with torch.no_grad():
@@ -93,7 +98,9 @@ def bert() -> tuple[nn.Module, list[tuple]]:
 def gpt2() -> tuple[nn.Module, list[tuple]]:
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=130, n_positions=32, n_embd=48, n_layer=2, n_head=4))
+    model = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(vocab_size=130, n_positions=32, n_embd=48, n_layer=2, n_head=4)
+    )
 
     class Wrapped(nn.Module):
         def __init__(self):
@@ -263,7 +270,10 @@ def test_jax_mlp():
     import jax.numpy as jnp
 
     keys = jax.random.split(jax.random.key(0), 4)
-    weights = [(jax.random.normal(keys[0], (12, 33)), jax.random.normal(keys[1], (33,))), (jax.random.normal(keys[2], (33, 5)), jnp.ones(5))]
+    weights = [
+        (jax.random.normal(keys[0], (12, 33)), jax.random.normal(keys[1], (33,))),
+        (jax.random.normal(keys[2], (33, 5)), jnp.ones(5)),
+    ]
 
     @jax.jit
     def mlp(x):
@@ -286,7 +296,9 @@ def test_jax_cnn():
     def cnn(x):
         x = jax.nn.relu(jax.lax.conv_general_dilated(x, first, (2, 2), "SAME", dimension_numbers=layout))
         x = jax.lax.reduce_window(x, -np.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
-        x = jax.nn.relu(jax.lax.conv_general_dilated(x, second, (1, 1), "SAME", rhs_dilation=(2, 2), dimension_numbers=layout))
+        x = jax.nn.relu(
+            jax.lax.conv_general_dilated(x, second, (1, 1), "SAME", rhs_dilation=(2, 2), dimension_numbers=layout)
+        )
         return jax.nn.softmax(x.mean((1, 2)) @ dense)
 
     calls = [(np.random.default_rng(seed).standard_normal((2, 21, 19, 3)).astype(np.float32) * 4,) for seed in range(2)]

@@ -32,16 +32,31 @@ def program() -> str:
     body = "%q = arith.constant 0.125 : f32\n%m = arith.mulf %i0, %q : f32\n%r = math.exp %m : f32"
     lines += p.generic("e", [("y", c, whole)], ("init_e", c, whole), "pp", body, "f32")
     lines += p.generic("sum", [("e", c, whole)], ("zeros", s, row), "pr", "%r = arith.addf %i0, %o : f32", "f32")
-    lines += p.generic("j", [("i", i, one)], ("ei", i, one), "p", "%m = arith.muli %i0, %i0 : i32\n%r = arith.remui %m, %c33 : i32", "i32")
-    body = f"%n = arith.index_cast %i0 : i32 to index\n%k = linalg.index 0 : index\n%r = tensor.extract %x[%k, %c0] : {a}"
-    body = body.replace("%c0]", "%n17]").replace("%k =", "%c17 = arith.constant 17 : index\n%n17 = arith.remui %n, %c17 : index\n%k =")
+    lines += p.generic(
+        "j",
+        [("i", i, one)],
+        ("ei", i, one),
+        "p",
+        "%m = arith.muli %i0, %i0 : i32\n%r = arith.remui %m, %c33 : i32",
+        "i32",
+    )
+    body = (
+        f"%n = arith.index_cast %i0 : i32 to index\n%k = linalg.index 0 : index\n%r = tensor.extract %x[%k, %c0] : {a}"
+    )
+    body = body.replace("%c0]", "%n17]").replace(
+        "%k =", "%c17 = arith.constant 17 : index\n%n17 = arith.remui %n, %c17 : index\n%k ="
+    )
     lines += p.generic("g", [("j", i, one)], ("es", s, one), "p", body, "f32")
     return p.main([("x", a), ("w", w), ("i", i)], lines, [("sum", s), ("j", i), ("g", s)])
 
 
 def inputs(rows: int):
     rng = np.random.default_rng(rows)
-    return p.random_array(rng, (rows, 17), "f32"), p.random_array(rng, (17, 33), "f32"), rng.integers(0, 33, rows).astype(np.int32)
+    return (
+        p.random_array(rng, (rows, 17), "f32"),
+        p.random_array(rng, (17, 33), "f32"),
+        rng.integers(0, 33, rows).astype(np.int32),
+    )
 
 
 def expected(x, w, i):
@@ -49,7 +64,9 @@ def expected(x, w, i):
     return np.exp(x.astype(np.float64) @ w / 8).sum(1).astype(np.float32), j, x[np.arange(len(x)), j % 17]
 
 
-@pytest.mark.parametrize("target", ["llvm-cpu", "llvm-cpu:x86_64", "llvm-cpu:x86_64:x86-64-v3", "llvm-cpu:x86_64:znver3"])
+@pytest.mark.parametrize(
+    "target", ["llvm-cpu", "llvm-cpu:x86_64", "llvm-cpu:x86_64:x86-64-v3", "llvm-cpu:x86_64:znver3"]
+)
 def test_targets_that_run_here(target):
     if not X86 and "x86" in target:
         pytest.skip("an x86-64 target")
@@ -68,7 +85,12 @@ def test_targets_that_run_here(target):
 
 @pytest.mark.parametrize(
     ("target", "machine"),
-    [("llvm-cpu:aarch64", 183), ("llvm-cpu:riscv64:+v", 243), ("llvm-cpu:riscv64", 243), ("llvm-cpu:aarch64:neoverse-v1", 183)],
+    [
+        ("llvm-cpu:aarch64", 183),
+        ("llvm-cpu:riscv64:+v", 243),
+        ("llvm-cpu:riscv64", 243),
+        ("llvm-cpu:aarch64:neoverse-v1", 183),
+    ],
 )
 @pytest.mark.skipif(not X86, reason="says that the module is for another machine")
 def test_other_machines_give_a_module_that_refuses_to_run(target, machine, tmp_path):

@@ -35,7 +35,11 @@ def test_file(path: Path) -> None:
     pipeline.run(module)
     assert module.operation.verify()
     result = subprocess.run(
-        [Path(sys.executable).parent / "filecheck", path], input=str(module), text=True, capture_output=True, check=False
+        [Path(sys.executable).parent / "filecheck", path],
+        input=str(module),
+        text=True,
+        capture_output=True,
+        check=False,
     )
     assert result.returncode == 0, f"{result.stdout}{result.stderr}\n{module}"
 

@@ -17,16 +17,16 @@ def scan(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if body is None or b.opset < 9 or any(a.HasField("g") for inner in body.node for a in inner.attribute):
         return None
     states, scanned = list(node.input[:-count]), list(node.input[-count:])
-    shapes = [b.shape_of(name) for name in scanned]
-    if any(shape is None for shape in shapes):
+    shapes = [shape for name in scanned if (shape := b.shape_of(name)) is not None]
+    if len(shapes) != count:
         return None
-    ranks = [len(shape or ()) for shape in shapes]
+    ranks = [len(shape) for shape in shapes]
     in_axes = [a % r for a, r in zip(attribute(node, "scan_input_axes", [0] * count), ranks, strict=True)]
     backward = attribute(node, "scan_input_directions", [0] * count)
     results = len(body.output) - len(states)
     out_axes = attribute(node, "scan_output_axes", [0] * results)
     out_backward = attribute(node, "scan_output_directions", [0] * results)
-    steps = (shapes[0] or ())[in_axes[0]]
+    steps = shapes[0][in_axes[0]]
     if not 0 < steps <= _MOST_STEPS or any(axis < 0 for axis in out_axes):
         return None
     rows: list[list[str]] = [[] for _ in range(results)]

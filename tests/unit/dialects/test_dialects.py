@@ -78,7 +78,11 @@ def assert_round_trip(text: str, context) -> str:
 def op_names(name: str) -> set[str]:
     """`dialect.op` of each op class in a dialect's file."""
     base = getattr(MODULES[name], DIALECTS[name]).Operation
-    classes = [one for one in vars(MODULES[name]).values() if inspect.isclass(one) and issubclass(one, base) and one is not base]
+    classes = [
+        one
+        for one in vars(MODULES[name]).values()
+        if inspect.isclass(one) and issubclass(one, base) and one is not base
+    ]
     return {one.OPERATION_NAME for one in classes}
 
 
@@ -120,16 +124,23 @@ def test_vm_round_trip(context, name):
     if any(one.is_list or one.kind is isa.Kind.BINDING for one in table.operands if one.kind.value in "ijrb"):
         attributes.append(f"operandSegmentSizes = array<i32: {', '.join(map(str, groups))}>")
     if any(one.is_list for one in table.operands if one.kind.value in "IR"):
-        attributes.append(f"resultSegmentSizes = array<i32: {', '.join(str(2 if one.is_list else 1) for one in table.operands if one.is_dst)}>")
+        attributes.append(
+            f"resultSegmentSizes = array<i32: {', '.join(str(2 if one.is_list else 1) for one in table.operands if one.is_dst)}>"
+        )
     values = ", ".join("%v" if type_ == "!vm.ref" else "%i" for type_ in operands)
     left = f"%0:{len(results)} = " if len(results) > 1 else "%0 = " if results else ""
-    line = f'{left}"vm.{name}"({values}) {{{", ".join(attributes)}}} : ({", ".join(operands)}) -> ({", ".join(results)})'
+    line = (
+        f'{left}"vm.{name}"({values}) {{{", ".join(attributes)}}} : ({", ".join(operands)}) -> ({", ".join(results)})'
+    )
     assert f'"vm.{name}"' in assert_round_trip(in_function(line), context)
 
 
 REFUSED = [
     ('%0 = "flow.parameter"() {key = ""} : () -> tensor<4xf32>', "flow.parameter needs a name"),
-    ('%0 = "flow.parameter"() {key = "w"} : () -> tensor<?xf32>', "'w' must have a static tensor type, got 'tensor<\\?xf32>'|got tensor<\\?xf32>"),
+    (
+        '%0 = "flow.parameter"() {key = "w"} : () -> tensor<?xf32>',
+        "'w' must have a static tensor type, got 'tensor<\\?xf32>'|got tensor<\\?xf32>",
+    ),
     ('%0 = "flow.parameter"() {key = "w"} : () -> f32', "'w' must have a static tensor type"),
     (
         '%0 = "flow.reshape"(%d) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<?x4xf32>) -> tensor<?x2x2xf32>',
@@ -143,9 +154,18 @@ REFUSED = [
         '"flow.tie_shape"(%d, %n, %n) {operandSegmentSizes = array<i32: 1, 2>} : (tensor<?x4xf32>, index, index) -> ()',
         "'flow.tie_shape' needs 1 values for dynamic dimensions, got 2",
     ),
-    ('%0 = "stream.alloc"(%n) {kind = "eternal"} : (index) -> !stream.resource', "must be 'transient' or 'result', got 'eternal'"),
-    ('%0:2 = "stream.pack"(%n) {lifetimes = array<i64: 0>, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 2>} : (index) -> (index, index)', "of 1 buffers needs 2 lifetimes and 2 results"),
-    ('%0 = "stream.pack"(%n) {lifetimes = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 1>} : (index) -> (index)', "of 1 buffers needs 2 lifetimes and 2 results"),
+    (
+        '%0 = "stream.alloc"(%n) {kind = "eternal"} : (index) -> !stream.resource',
+        "must be 'transient' or 'result', got 'eternal'",
+    ),
+    (
+        '%0:2 = "stream.pack"(%n) {lifetimes = array<i64: 0>, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 2>} : (index) -> (index, index)',
+        "of 1 buffers needs 2 lifetimes and 2 results",
+    ),
+    (
+        '%0 = "stream.pack"(%n) {lifetimes = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 1>} : (index) -> (index)',
+        "of 1 buffers needs 2 lifetimes and 2 results",
+    ),
     (
         '"stream.dispatch"(%r) {callee = @k, access = array<i64: 1, 2>, operandSegmentSizes = array<i32: 0, 1>} : (!stream.resource) -> ()',
         "one access mode for each resource",
@@ -183,7 +203,9 @@ def test_unknown_ops_of_our_dialects_are_refused(context):
         parse_module(in_function('"flow.teleport"() : () -> ()'), context)
 
 
-@pytest.mark.xfail(strict=True, raises=KeyError, reason="verifiers read operand groups before anything checked operandSegmentSizes")
+@pytest.mark.xfail(
+    strict=True, raises=KeyError, reason="verifiers read operand groups before anything checked operandSegmentSizes"
+)
 def test_a_missing_segment_attribute_is_the_texts_error(context):
     with pytest.raises(CompileError):
         parse_module(in_function('"flow.tie_shape"(%d, %n) : (tensor<?x4xf32>, index) -> ()'), context)

@@ -125,10 +125,13 @@ def test_unknown_passes(context):
 
 
 def test_pipelines_run_in_order_and_are_observed(context):
-    module = parse_module("func.func @main() -> i32 { %0 = arith.constant 1 : i32 %1 = arith.constant 1 : i32 return %0 : i32 }", context)
+    module = parse_module(
+        "func.func @main() -> i32 { %0 = arith.constant 1 : i32 %1 = arith.constant 1 : i32 return %0 : i32 }", context
+    )
     seen = []
     PassPipeline((Example(max_ops=3), Upstream("canonicalize"))).run(
-        module, lambda step, given, seconds: seen.append((str(step), len(find_ops(given, "arith.constant")), seconds >= 0))
+        module,
+        lambda step, given, seconds: seen.append((str(step), len(find_ops(given, "arith.constant")), seconds >= 0)),
     )
     assert seen == [("example-pass{max-ops=3}", 2, True), ("canonicalize", 1, True)]
     assert module.operation.attributes["seen"].value == "example-pass{max-ops=3}"
@@ -221,7 +224,10 @@ def test_a_pattern_may_change_its_op(context):
 def test_locations_in_words(context, location, expected):
     assert describe_location(location) == expected
     with context:
-        assert describe_location(mlir.Location.parse(location) if hasattr(mlir.Location, "parse") else location) == expected
+        assert (
+            describe_location(mlir.Location.parse(location) if hasattr(mlir.Location, "parse") else location)
+            == expected
+        )
 
 
 @pytest.mark.parametrize(

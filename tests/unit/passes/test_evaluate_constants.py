@@ -47,12 +47,18 @@ def transpose(name: str, source: str, shape) -> str:
 def add(name: str, left: str, right: str, shape) -> str:
     a = p.tensor_type(shape)
     body = "%r = arith.addf %i0, %i1 : f32"
-    return f"%{name}_e = tensor.empty() : {a}\n" + p.generic(name, [(left, a, ID2), (right, a, ID2)], (f"{name}_e", a, ID2), "pp", body, "f32")
+    return f"%{name}_e = tensor.empty() : {a}\n" + p.generic(
+        name, [(left, a, ID2), (right, a, ID2)], (f"{name}_e", a, ID2), "pp", body, "f32"
+    )
 
 
 def test_a_transposed_weight_becomes_a_parameter(weight):
     c = p.tensor_type([7, 5])
-    text = p.main([("x", c)], parameter("w", "fc.weight", [5, 7]) + transpose("t", "w", [5, 7]) + add("z", "x", "t", [7, 5]), [("z", c)])
+    text = p.main(
+        [("x", c)],
+        parameter("w", "fc.weight", [5, 7]) + transpose("t", "w", [5, 7]) + add("z", "x", "t", [7, 5]),
+        [("z", c)],
+    )
     module, values, used = run(text, {"fc.weight": weight})
     assert used == ["fc.weight#transpose"]
     np.testing.assert_array_equal(values["fc.weight#transpose"], weight.T)
@@ -72,7 +78,12 @@ def test_a_chain_is_evaluated_at_once(weight):
 
 def test_two_results_of_one_weight_have_two_names(weight):
     c = p.tensor_type([7, 5])
-    lines = parameter("w", "w", [5, 7]) + transpose("t", "w", [5, 7]) + add("a", "t", "t", [7, 5]) + add("b", "a", "t", [7, 5])
+    lines = (
+        parameter("w", "w", [5, 7])
+        + transpose("t", "w", [5, 7])
+        + add("a", "t", "t", [7, 5])
+        + add("b", "a", "t", [7, 5])
+    )
     lines += add("y", "x", "a", [7, 5]) + add("z", "x", "b", [7, 5])
     _, values, used = run(p.main([("x", c)], lines, [("y", c), ("z", c)]), {"w": weight})
     assert len(used) == len(set(used)) == 2 and all(key.startswith("w#") for key in used)
@@ -82,7 +93,9 @@ def test_two_results_of_one_weight_have_two_names(weight):
 
 def test_tables_become_parameters():
     lines = "%t = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>\n" + add("z", "x", "t", [2, 2])
-    module, values, used = run(p.main([("x", "tensor<2x2xf32>")], lines, [("z", "tensor<2x2xf32>")]), {"constant_0": np.ones(1)})
+    module, values, used = run(
+        p.main([("x", "tensor<2x2xf32>")], lines, [("z", "tensor<2x2xf32>")]), {"constant_0": np.ones(1)}
+    )
     assert used == ["constant_0_"]  # that name was taken
     np.testing.assert_array_equal(values["constant_0_"], np.array([[1, 2], [3, 4]], np.float32))
     assert not find_ops(module, "arith.constant")
@@ -101,7 +114,14 @@ def test_splats_and_reshapes_are_left_alone(weight):
     lines = parameter("w", "w", [5, 7]) + f"%k = arith.constant dense<1.5> : {c}\n"
     lines += f"%f = tensor.collapse_shape %w [[0, 1]] : {p.tensor_type([5, 7])} into {c}\n%e = tensor.empty() : {c}\n"
     one = p.affine(1, [0])
-    lines += p.generic("z", [("x", c, one), ("f", c, one), ("k", c, one)], ("e", c, one), "p", "%s = arith.addf %i0, %i1 : f32\n%r = arith.addf %s, %i2 : f32", "f32")
+    lines += p.generic(
+        "z",
+        [("x", c, one), ("f", c, one), ("k", c, one)],
+        ("e", c, one),
+        "p",
+        "%s = arith.addf %i0, %i1 : f32\n%r = arith.addf %s, %i2 : f32",
+        "f32",
+    )
     module, values, used = run(p.main([("x", c)], lines, [("z", c)]), {"w": weight})
     assert used == ["w"] and list(values) == ["w"] and len(find_ops(module, "tensor.collapse_shape")) == 1
 
@@ -111,7 +131,9 @@ def test_a_large_broadcast_is_not_stored():
     a, s = p.tensor_type([n, n]), p.tensor_type([n])
     lines = parameter("w", "w", [n]) + f"%e = tensor.empty() : {a}\n"
     lines += p.generic("b", [("w", s, p.affine(2, [1]))], ("e", a, ID2), "pp", "%r = arith.negf %i0 : f32", "f32")
-    _, values, used = run(p.main([("x", a)], lines + add("z", "x", "b", [n, n]), [("z", a)]), {"w": np.ones(n, np.float32)})
+    _, values, used = run(
+        p.main([("x", a)], lines + add("z", "x", "b", [n, n]), [("z", a)]), {"w": np.ones(n, np.float32)}
+    )
     assert used == ["w"] and list(values) == ["w"]
 
 

@@ -72,7 +72,9 @@ def test_columns_are_no_rows():
     c = p.tensor_type([64])
     lines = HEAD + p.filled("columns", [64], "f32", "0.0")
     lines += p.generic("s", [("x", A, ID)], ("columns", c, COLUMN), "rp", SUM, "f32")
-    lines += p.generic("z", [("x", A, ID), ("s", c, COLUMN)], ("e", A, ID), "pp", "%r = arith.divf %i0, %i1 : f32", "f32")
+    lines += p.generic(
+        "z", [("x", A, ID), ("s", c, COLUMN)], ("e", A, ID), "pp", "%r = arith.divf %i0, %i1 : f32", "f32"
+    )
     order, reasons, _ = groups_of([("x", A)], lines, [("z", A)])
     assert order == [["generic"], ["generic"]] and reasons == ["they have no rows in common"]
 
@@ -106,7 +108,11 @@ def test_no_cycles():
 
 
 def test_opaque_ops_run_alone():
-    lines = HEAD + f"%s = tensor.insert_slice %w into %x[0, 0] [1, 64] [1, 1] : tensor<1x64xf32> into {A}\n" + unary("a", "s")
+    lines = (
+        HEAD
+        + f"%s = tensor.insert_slice %w into %x[0, 0] [1, 64] [1, 1] : tensor<1x64xf32> into {A}\n"
+        + unary("a", "s")
+    )
     order, reasons, _ = groups_of([("x", A), ("w", "tensor<1x64xf32>")], lines, [("a", A)])
     assert order == [["insert_slice"], ["generic"]] and reasons == ["its producer runs alone"]
 
@@ -116,7 +122,9 @@ def test_a_dispatch_has_a_limit_of_tensors():
     arguments = [(f"x{n}", A) for n in range(count)]
     lines, last = HEAD, "x0"
     for n in range(1, count):
-        lines += p.generic(f"s{n}", [(last, A, ID), (f"x{n}", A, ID)], ("e", A, ID), "pp", "%r = arith.addf %i0, %i1 : f32", "f32")
+        lines += p.generic(
+            f"s{n}", [(last, A, ID), (f"x{n}", A, ID)], ("e", A, ID), "pp", "%r = arith.addf %i0, %i1 : f32", "f32"
+        )
         last = f"s{n}"
     order, reasons, _ = groups_of(arguments, lines, [(last, A)])
     assert len(order) > 1 and reasons[0] == f"the dispatch would have more than {MAX_TENSORS} tensors"

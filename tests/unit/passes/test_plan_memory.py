@@ -35,7 +35,9 @@ def test_a_chain_needs_two_buffers():
 def test_the_cap_is_honoured_and_explained():
     needed = 2 * 64 * 64 * 4
     assert eyas.compile(chain(6), max_arena_bytes=needed)
-    with pytest.raises(CompileError, match=rf"needs {needed} bytes .* more than the cap of {needed - 1}; raise the cap"):
+    with pytest.raises(
+        CompileError, match=rf"needs {needed} bytes .* more than the cap of {needed - 1}; raise the cap"
+    ):
         eyas.compile(chain(6), max_arena_bytes=needed - 1)
 
 

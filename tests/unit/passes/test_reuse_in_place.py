@@ -20,14 +20,19 @@ ID, TR, ROW, COLUMN = p.affine(2, [0, 1]), p.affine(2, [1, 0]), p.affine(2, [0])
 
 def random_program(rng: np.random.Generator) -> str:
     """Elementwise ops (some transposed), reductions, broadcasts, pads and products over values of one size."""
-    lines = p.filled("zeros", [N, N], "f32", "0.0") + p.filled("low", [N], "f32", "0.0") + f"%e = tensor.empty() : {A}\n"
+    lines = (
+        p.filled("zeros", [N, N], "f32", "0.0") + p.filled("low", [N], "f32", "0.0") + f"%e = tensor.empty() : {A}\n"
+    )
     matrices, vectors = ["x", "y"], ["v"]
 
     def matrix() -> str:  # mostly recent values, so that old ones die
         return matrices[-1 - min(len(matrices) - 1, int(rng.geometric(0.6)) - 1)]
 
     for step in range(int(rng.integers(4, 12))):
-        name, kind = f"t{step}", rng.choice(["add", "transposed", "row", "rows", "columns", "matmul", "shift", "softmax"])
+        name, kind = (
+            f"t{step}",
+            rng.choice(["add", "transposed", "row", "rows", "columns", "matmul", "shift", "softmax"]),
+        )
         half = "%h = arith.constant 0.5 : f32\n"
         if kind in ("add", "transposed"):
             maps = [ID, TR if kind == "transposed" else ID]
@@ -36,10 +41,14 @@ def random_program(rng: np.random.Generator) -> str:
         elif kind == "row":
             map_ = ROW if rng.random() < 0.5 else COLUMN
             body = "%r = arith.subf %i0, %i1 : f32"
-            lines += p.generic(name, [(matrix(), A, ID), (str(rng.choice(vectors)), S, map_)], ("e", A, ID), "pp", body, "f32")
+            lines += p.generic(
+                name, [(matrix(), A, ID), (str(rng.choice(vectors)), S, map_)], ("e", A, ID), "pp", body, "f32"
+            )
         elif kind in ("rows", "columns"):
             map_, loops = (ROW, "pr") if kind == "rows" else (COLUMN, "rp")
-            lines += p.generic(name, [(matrix(), A, ID)], ("low", S, map_), loops, "%r = arith.maximumf %i0, %o : f32", "f32")
+            lines += p.generic(
+                name, [(matrix(), A, ID)], ("low", S, map_), loops, "%r = arith.maximumf %i0, %o : f32", "f32"
+            )
             vectors.append(name)
             continue
         elif kind == "matmul":
@@ -54,7 +63,9 @@ def random_program(rng: np.random.Generator) -> str:
               ^bb0(%a: index, %b: index): tensor.yield %{name}_z : f32 }} : tensor<{N - 1}x{N}xf32> to {A}\n"""
         else:
             source = matrix()
-            lines += p.generic(f"{name}_m", [(source, A, ID)], ("low", S, ROW), "pr", "%r = arith.maximumf %i0, %o : f32", "f32")
+            lines += p.generic(
+                f"{name}_m", [(source, A, ID)], ("low", S, ROW), "pr", "%r = arith.maximumf %i0, %o : f32", "f32"
+            )
             body = "%r = arith.subf %i0, %i1 : f32"
             lines += p.generic(name, [(source, A, ID), (f"{name}_m", S, ROW)], ("e", A, ID), "pp", body, "f32")
         matrices.append(name)
@@ -79,10 +90,14 @@ def test_random_programs(seed):
 
 def test_it_saves_memory():
     """Products with elementwise ops between them that do not fuse: they need rows in common and have columns."""
-    lines = p.filled("zeros", [N, N], "f32", "0.0") + p.filled("low", [N], "f32", "0.0") + f"%e = tensor.empty() : {A}\n"
+    lines = (
+        p.filled("zeros", [N, N], "f32", "0.0") + p.filled("low", [N], "f32", "0.0") + f"%e = tensor.empty() : {A}\n"
+    )
     lines += f"%a = linalg.matmul ins(%x, %x : {A}, {A}) outs(%zeros : {A}) -> {A}\n"
     lines += p.generic("m", [("a", A, ID)], ("low", S, COLUMN), "rp", "%r = arith.maximumf %i0, %o : f32", "f32")
-    lines += p.generic("b", [("a", A, ID), ("m", S, COLUMN)], ("e", A, ID), "pp", "%r = arith.subf %i0, %i1 : f32", "f32")
+    lines += p.generic(
+        "b", [("a", A, ID), ("m", S, COLUMN)], ("e", A, ID), "pp", "%r = arith.subf %i0, %i1 : f32", "f32"
+    )
     lines += f"%z = linalg.matmul ins(%b, %b : {A}, {A}) outs(%zeros : {A}) -> {A}\n"
     text = p.main([("x", A)], lines, [("z", A)])
     sizes = [eyas.compile(text, disable=off).manifest["memory"]["arena_bytes"] for off in ((), ("reuse-in-place",))]
