@@ -10,7 +10,9 @@ from torch_mlir.dialects import arith, tensor
 
 from eyas.dialects import flow
 from eyas.ir import Pass, run_upstream
-from eyas.ir.walk import entry_block, functions, is_tensor
+from eyas.ir.walk import defining_op, entry_block, find_ops, functions, is_tensor
+
+_RESOLVE = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims,canonicalize,cse"
 
 # On an scf.for: what it carries keeps its shape. On an scf.if: its else branch yields values from outside.
 KEEPS_SHAPE = "flow.keeps_shape"
@@ -37,7 +39,21 @@ class TieShapes(Pass):
                 for result in op.results:
                     if is_tensor(result) and not mlir.ShapedType(result.type).has_static_shape:
                         _tie(op, result)
-        run_upstream(module, "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims,canonicalize,cse")
+        run_upstream(module, _RESOLVE)
+        while _look_through(module):
+            run_upstream(module, _RESOLVE)
+
+
+def _look_through(module: mlir.Module) -> bool:
+    """Takes the sizes of tm_tensor results, of which upstream knows nothing, from the operands that they are written to."""
+    changed = False
+    for dim in find_ops(module, "tensor.dim"):
+        owner = defining_op(dim.operands[0])
+        if owner is not None and owner.name.startswith("tm_tensor."):
+            number = mlir.OpResult(dim.operands[0]).result_number
+            dim.operation.operands[0] = owner.operands[len(owner.operands) - len(owner.results) + number]
+            changed = True
+    return changed
 
 
 def _tie(op: mlir.OpView, result: mlir.Value) -> None:

@@ -142,7 +142,8 @@ def _through_elementwise(op: mlir.Operation, user: mlir.Operation, permutation: 
     identity = mlir.AffineMap.get_identity(rank)
     whole = [value for value, map_ in zip(inputs, maps, strict=False) if map_ == identity and _is_ranked(value, rank)]
     agreeing = [value for value in whole if _source_of(value, permutation) is not None]
-    if op.results[0] not in agreeing or len(agreeing) * 2 < len(whole):
+    # A strict majority: with a tie the transpose of the other operand would be pushed back through, for ever.
+    if op.results[0] not in agreeing or len(agreeing) * 2 <= len(whole):
         return False
     # Loop i of the op is loop permutation[i] of the new one.
     renamed = mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(p) for p in permutation])

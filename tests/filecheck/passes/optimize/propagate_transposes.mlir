@@ -43,3 +43,19 @@ func.func @stays(%x: tensor<4x8xf32>) -> tensor<8x4xf32> {
   %0 = linalg.transpose ins(%x : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) permutation = [1, 0]
   return %0 : tensor<8x4xf32>
 }
+
+// One operand for each order: a tie moves nothing, since moving it would only be undone.
+// CHECK-LABEL: func.func @tie
+// CHECK: [[T:%.*]] = linalg.transpose
+// CHECK: linalg.generic {{.*}}ins([[T]], %arg1 :
+// CHECK-NOT: linalg.transpose
+func.func @tie(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %e = tensor.empty() : tensor<8x4xf32>
+  %0 = linalg.transpose ins(%x : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) permutation = [1, 0]
+  %1 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%0, %y : tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %r = arith.addf %i, %j : f32
+    linalg.yield %r : f32
+  } -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
