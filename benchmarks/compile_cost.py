@@ -49,8 +49,7 @@ begin = time.perf_counter()
 import eyas
 module = eyas.compile(model, call, progress=False)
 seconds = time.perf_counter() - begin
-print(json.dumps({"seconds": seconds, "size": size, "before": before, **peak,
-                  "phases": module.manifest["compile_seconds"]}))
+print(json.dumps({"seconds": seconds, "size": size, "before": before, **peak}))
 """
 
 
@@ -65,8 +64,7 @@ def _measure(what: str, *arguments: str) -> Iterator[Row]:
         yield failure(what, "s", BAR_SECONDS, done.stderr.strip().splitlines()[-1])
         return
     seen = json.loads(done.stdout.splitlines()[-1])
-    phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in seen["phases"].items())
-    yield Row(what, seen["seconds"], "s", BAR_SECONDS, note=phases)
+    yield Row(what, seen["seconds"], "s", BAR_SECONDS)
     size = seen["size"]
     mib = {name: f"{seen[name] / 2**20:.0f}" for name in ("before", "process", "workers", "size")}
     yield Row(

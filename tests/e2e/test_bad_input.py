@@ -235,7 +235,6 @@ def test_unknown_targets_devices_and_passes():
         eyas.compile(TEXT, (X, N))
 
 
-@pytest.mark.xfail(strict=True, reason="names in `disable` are not checked: a typo silently disables nothing")
 def test_unknown_names_to_disable():
     with one_error(UsageError, "no-such-pass"):
         eyas.compile(TEXT, disable=("no-such-pass",))

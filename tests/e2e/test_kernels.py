@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of IR are as long as they are
 """Small linalg programs against NumPy, with every strategy on and with plain loops only.
 
 Tolerances: integers and copies bit for bit; sums of n terms to a small multiple of n roundings of the element type;

@@ -1,5 +1,5 @@
-"""Runs the `RUN:` lines of every folder below in-process: parse, passes, verify, filecheck. (`passes/input`, whose files
-need the frontends' dialects, has a runner of its own.)"""
+"""Runs the `RUN:` lines of every folder below in-process: parse, passes, verify, filecheck. (`passes/input`, whose
+files need the frontends' dialects, has a runner of its own.)"""
 
 from __future__ import annotations
 

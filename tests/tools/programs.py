@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of IR are as long as they are
 """Small linalg programs as text, and the two ways to run them: with every strategy on, and with plain loops only."""
 
 from __future__ import annotations

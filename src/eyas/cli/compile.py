@@ -63,7 +63,7 @@ def command(
     output.parent.mkdir(parents=True, exist_ok=True)
     finished = compilation.finish(external_weights)
     finished.write(output)
-    summary = _summary(output, finished.manifest, time.perf_counter() - begin)
+    summary = _summary(output, finished.manifest, time.perf_counter() - begin, compilation.seconds)
     if json:
         print_json(summary)
     elif not quiet:
@@ -137,7 +137,7 @@ def _progress(quiet: bool) -> Any:
     return CompileProgress()
 
 
-def _summary(output: Path, manifest: Any, seconds: float) -> dict[str, Any]:
+def _summary(output: Path, manifest: Any, seconds: float, phases: dict[str, float]) -> dict[str, Any]:
     return {
         "module": str(output),
         "bytes": output.stat().st_size,
@@ -146,7 +146,7 @@ def _summary(output: Path, manifest: Any, seconds: float) -> dict[str, Any]:
         "flops": manifest["flops"],
         **manifest["memory"],
         "seconds": round(seconds, 3),
-        "phase_seconds": manifest["compile_seconds"],
+        "phase_seconds": {name: round(value, 3) for name, value in phases.items()},
     }
 
 

@@ -70,7 +70,6 @@ def describe(path: Path, opened: Container) -> dict[str, Any]:
             for p in program.parameters
         ],
         "memory": memory,
-        "compile_seconds": manifest.get("compile_seconds", {}),
         "entries": [{"name": e.name, "bytes": e.length, "sha256": e.digest.hex()} for e in opened.entries],
     }
 
@@ -98,8 +97,6 @@ def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
         bound = memory.get("arena_lower_bound_bytes")
         ratio = f", {memory['arena_ratio']:.3f} x the lower bound of {show_bytes(bound)}" if bound else ""
         rows.append(("arena", f"{show_bytes(memory['arena_bytes'])}{ratio}"))
-    if seconds := report["compile_seconds"]:
-        rows.append(("compiled in", ", ".join(f"{name} {value:.2f} s" for name, value in seconds.items())))
     print_table(rows)
     print()
     entries = [("entry", "bytes", "sha256"), *((e["name"], e["bytes"], e["sha256"]) for e in report["entries"])]

@@ -218,7 +218,6 @@ class Compilation:
             "memory": memory,
             "flops": total,
             "kernels": executables,
-            "compile_seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             **({"call": self.call_tree} if self.call_tree else {}),
         }
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of IR are as long as they are
 """Every op of our dialects prints and parses back the same, and each verifier refuses what it should, in words."""
 
 from __future__ import annotations
@@ -7,12 +8,12 @@ import re
 
 import pytest
 
-from eyas.dialects import DIALECTS, flow, hal, stream, vm
+from eyas.dialects import DIALECTS, codegen, flow, hal, stream, vm
 from eyas.errors import CompileError
 from eyas.ir import make_context, mlir, parse_module
 from eyas.module import isa
 
-MODULES = {"flow": flow, "stream": stream, "hal": hal, "vm": vm}
+MODULES = {"flow": flow, "stream": stream, "hal": hal, "vm": vm, "codegen": codegen}
 
 # One or more examples of each op. %t: a tensor, %d: a dynamic one, %n: an index, %r: a resource, %b: a buffer.
 EXAMPLES = {
@@ -27,7 +28,7 @@ EXAMPLES = {
     "stream.alloc": '%0 = "stream.alloc"(%n) {kind = "transient"} : (index) -> !stream.resource\n'
     '%1 = "stream.alloc"(%n) {kind = "result"} : (index) -> !stream.resource',
     "stream.view": '%0 = "stream.view"(%r, %n, %n) : (!stream.resource, index, index) -> !stream.resource',
-    "stream.pack": '%0:3 = "stream.pack"(%n, %n) {lifetimes = array<i64: 0, 1, 1, 2>, operandSegmentSizes = array<i32: 2>, resultSegmentSizes = array<i32: 3>} : (index, index) -> (index, index, index)',
+    "stream.pack": '%0:3 = "stream.pack"(%n, %n) {lifetimes = array<i64: 0, 1, 1, 2>, max_bytes = 0 : i64, operandSegmentSizes = array<i32: 2>, resultSegmentSizes = array<i32: 3>} : (index, index) -> (index, index, index)',
     "stream.dispatch": '"stream.dispatch"(%n, %r, %r) {callee = @k, access = array<i64: 1, 2>, operandSegmentSizes = array<i32: 1, 2>} : (index, !stream.resource, !stream.resource) -> ()',
     "stream.copy": '"stream.copy"(%r, %r) : (!stream.resource, !stream.resource) -> ()',
     "stream.barrier": '"stream.barrier"() : () -> ()',
@@ -38,7 +39,7 @@ EXAMPLES = {
     "hal.argument_dim": '%0 = "hal.argument_dim"() {index = 0 : i64, dim = 1 : i64} : () -> index',
     "hal.parameter": '%0 = "hal.parameter"() {key = "w"} : () -> !hal.buffer',
     "hal.allocate": '%0 = "hal.allocate"(%n) {kind = "result"} : (index) -> !hal.buffer',
-    "hal.pack": '%0:2 = "hal.pack"(%n) {lifetimes = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 2>} : (index) -> (index, index)',
+    "hal.pack": '%0:2 = "hal.pack"(%n) {lifetimes = array<i64: 0, 1>, max_bytes = 0 : i64, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 2>} : (index) -> (index, index)',
     "hal.record": '%0 = "hal.record"() ({\n"hal.end"() : () -> ()\n}) {memo = 0 : i64, slots = 2 : i64} : () -> !hal.command_buffer',
     "hal.dispatch": '"hal.dispatch"(%n, %b, %n, %n, %n, %n) {callee = @k, slots = array<i64: 0, -1>, access = array<i64: 1, 2>, operandSegmentSizes = array<i32: 1, 1, 2, 2>} : (index, !hal.buffer, index, index, index, index) -> ()',
     "hal.copy": '"hal.copy"(%n, %n, %n, %n) {slots = array<i64: 0, 1>, operandSegmentSizes = array<i32: 0, 2, 2>} : (index, index, index, index) -> ()',
@@ -135,6 +136,14 @@ def test_vm_round_trip(context, name):
     assert f'"vm.{name}"' in assert_round_trip(in_function(line), context)
 
 
+def test_strategies_round_trip(context):
+    text = """func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {flow.executable,
+      codegen.strategy = #codegen.strategy<"contraction", {grid = [[0, 8]], tiles = [[16, 1, 2, 0, 4]]}>}"""
+    assert '#codegen.strategy<"contraction", {grid = [[0, 8]]' in assert_round_trip(text, context)
+    with pytest.raises(CompileError):
+        parse_module(text.replace('"contraction", ', ""), context)
+
+
 REFUSED = [
     ('%0 = "flow.parameter"() {key = ""} : () -> tensor<4xf32>', "flow.parameter needs a name"),
     (
@@ -159,11 +168,11 @@ REFUSED = [
         "must be 'transient' or 'result', got 'eternal'",
     ),
     (
-        '%0:2 = "stream.pack"(%n) {lifetimes = array<i64: 0>, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 2>} : (index) -> (index, index)',
+        '%0:2 = "stream.pack"(%n) {lifetimes = array<i64: 0>, max_bytes = 0 : i64, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 2>} : (index) -> (index, index)',
         "of 1 buffers needs 2 lifetimes and 2 results",
     ),
     (
-        '%0 = "stream.pack"(%n) {lifetimes = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 1>} : (index) -> (index)',
+        '%0 = "stream.pack"(%n) {lifetimes = array<i64: 0, 1>, max_bytes = 0 : i64, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 1>} : (index) -> (index)',
         "of 1 buffers needs 2 lifetimes and 2 results",
     ),
     (

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of IR are as long as they are
 """`evaluate-constants`: the values are NumPy's, the names say where they come from, and what is not used is not kept."""
 
 from __future__ import annotations
