@@ -78,15 +78,15 @@ class _Frozen(torch.nn.Module):
         for position in constant:
             self.register_parameter(f"p{position}", arguments[position])
         self.order = [
-            ("parameter", f"p{i}") if i in constant else ("number", i) if i in self.fixed else ("input", i)
+            ("parameter" if i in constant else "number" if i in self.fixed else "input", i)
             for i in range(len(arguments))
         ]
 
     def forward(self, *inputs: torch.Tensor) -> Any:
         given = iter(inputs)
         values = [
-            getattr(self, key) if kind == "parameter" else self.fixed[key] if kind == "number" else next(given)
-            for kind, key in self.order
+            getattr(self, f"p{i}") if kind == "parameter" else self.fixed[i] if kind == "number" else next(given)
+            for kind, i in self.order
         ]
         return self.graph_module(*values)
 
@@ -98,10 +98,10 @@ class _Compiled:
         import eyas
 
         frozen = _Frozen(graph, arguments, constant)
-        self.positions = [key for kind, key in frozen.order if kind == "input"]
+        self.positions = [i for kind, i in frozen.order if kind == "input"]
         with torch.no_grad(), warnings.catch_warnings(), _disable_current_modes():
             warnings.simplefilter("ignore")
-            self.output = _OutputPlan(frozen, [arguments[i] for i in self.positions])
+            self.output = _OutputPlan(graph)
             if self.output.is_empty:
                 self.module = None
                 return
@@ -117,8 +117,8 @@ class _Compiled:
 class _OutputPlan:
     """Dynamo's graphs may return None and numbers among tensors; only tensors go through the compiled module."""
 
-    def __init__(self, frozen: torch.nn.Module, inputs: Inputs):
-        node = next(node for node in frozen.graph_module.graph.nodes if node.op == "output")
+    def __init__(self, graph: torch.fx.GraphModule):
+        node = next(node for node in graph.graph.nodes if node.op == "output")
         outputs = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
         self.kinds = ["tensor" if isinstance(out, torch.fx.Node) and _is_tensor(out) else "value" for out in outputs]
         self.values = [out if not isinstance(out, torch.fx.Node) else out.meta.get("val") for out in outputs]

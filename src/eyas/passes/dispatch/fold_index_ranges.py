@@ -85,26 +85,29 @@ def _dim_range(op: mlir.Operation, bounds: dict, dims: list) -> _Range:
 
 def _fold(op: mlir.Operation, known: list[_Range | None]) -> mlir.Value | None:
     """The operand or constant that the op must be equal to."""
+    if op.name == "arith.select" and (condition := constant_int(op.operands[0])) is not None:
+        return op.operands[1] if condition else op.operands[2]
+    ranges = [one for one in known if one is not None]
+    if len(ranges) != 2 or len(known) != 2:
+        return None
     if op.name == "arith.cmpi":
-        outcome = _compare(op.attributes["predicate"].value, known)
+        outcome = _compare(op.attributes["predicate"].value, ranges)
         if outcome is not None:
             with mlir.InsertionPoint(op), op.location:
                 return arith.ConstantOp(mlir.IntegerType.get_signless(1), mlir.BoolAttr.get(outcome)).result
-    if op.name == "arith.select" and (condition := constant_int(op.operands[0])) is not None:
-        return op.operands[1] if condition else op.operands[2]
-    if op.name in ("arith.minsi", "arith.maxsi") and None not in known:
-        (low_a, high_a), (low_b, high_b) = known
+    if op.name in ("arith.minsi", "arith.maxsi"):
+        (low_a, high_a), (low_b, high_b) = ranges
         smaller = 0 if high_a <= low_b else 1 if high_b <= low_a else None
         if smaller is not None:
             return op.operands[smaller if op.name == "arith.minsi" else 1 - smaller]
     return None
 
 
-def _compare(predicate: int, known: list[_Range | None]) -> bool | None:
-    if None in known or predicate not in _LESS:
+def _compare(predicate: int, ranges: list[_Range]) -> bool | None:
+    if predicate not in _LESS:
         return None
     left, right, or_equal = _LESS[predicate]
-    (low_a, high_a), (low_b, high_b) = known[left], known[right]
+    (low_a, high_a), (low_b, high_b) = ranges[left], ranges[right]
     if high_a < low_b or (or_equal and high_a <= low_b):
         return True
     if low_a > high_b or (not or_equal and low_a >= high_b):
@@ -113,15 +116,18 @@ def _compare(predicate: int, known: list[_Range | None]) -> bool | None:
 
 
 def _infer(name: str, known: list[_Range | None]) -> _Range | None:
-    if None in known:
+    ranges = [one for one in known if one is not None]
+    if name == "arith.select":  # its condition has no range
+        if len(ranges) < 2 or known[1] is None or known[2] is None:
+            return None
+        return (min(known[1][0], known[2][0]), max(known[1][1], known[2][1]))
+    if len(ranges) != len(known):
         return None
     if name in ("arith.index_cast", "arith.extsi", "arith.extui"):
-        return known[0]
-    if name == "arith.select":
-        return (min(known[1][0], known[2][0]), max(known[1][1], known[2][1])) if len(known) == 3 else None
-    if len(known) != 2:
+        return ranges[0]
+    if len(ranges) != 2:
         return None
-    (low_a, high_a), (low_b, high_b) = known
+    (low_a, high_a), (low_b, high_b) = ranges
     if name == "arith.addi":
         return (low_a + low_b, min(high_a + high_b, _UNBOUNDED))
     if name == "arith.muli" and low_a >= 0 and low_b >= 0:

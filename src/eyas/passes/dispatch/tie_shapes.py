@@ -45,7 +45,7 @@ class TieShapes(Pass):
 
 
 def _look_through(module: mlir.Module) -> bool:
-    """Takes the sizes of tm_tensor results, of which upstream knows nothing, from the operands that they are written to."""
+    """Takes the sizes of tm_tensor results, of which upstream knows nothing, from the operands they are written to."""
     changed = False
     for dim in find_ops(module, "tensor.dim"):
         owner = defining_op(dim.operands[0])

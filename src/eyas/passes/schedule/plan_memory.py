@@ -44,10 +44,10 @@ class PlanMemory(Pass):
         if not allocs:
             return
         lifetimes = [_lifetime(op, ordinals) for op in allocs]
-        sizes = [_static(op.bytes) for op in allocs]
+        sizes = [size for op in allocs if (size := _static(op.bytes)) is not None]
         first = allocs[0]
         with mlir.InsertionPoint(first), first.operation.location:
-            if all(size is not None for size in sizes):
+            if len(sizes) == len(allocs):
                 packing = pack([Interval(s, *life) for s, life in zip(sizes, lifetimes, strict=True)])
                 self._check(packing.arena_bytes)
                 i64 = mlir.IntegerType.get_signless(64)

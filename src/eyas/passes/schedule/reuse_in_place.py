@@ -88,6 +88,7 @@ def _pairs(function: mlir.OpView) -> list[tuple[int, int]]:
         (source.binding, target.binding)
         for target in outputs
         for source in inputs
+        if source.binding is not None and target.binding is not None
         if source.shape == target.shape and source.element == target.element and _may_alias(kernel, source, target)
     ]
 
