@@ -12,8 +12,8 @@ from benchmarks.report import Row, failure
 
 BAR_SECONDS, BAR_MEMORY = 20.0, 8.0
 
-# getrusage tells nothing of workers (a child's peak counts what its parent had at the fork), so a thread watches the
-# resident memory of this process and its children. Pages of libraries that they share are counted for each.
+# getrusage tells nothing of workers (a child's peak counts what its parent had at the fork), so a thread watches this
+# process and its children. Their proportional set sizes add up: a page of a library that two of them share counts once.
 _CHILD = """
 import json, os, sys, threading, time
 from pathlib import Path
@@ -21,8 +21,9 @@ from benchmarks import models
 
 def resident(pid):
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    except (OSError, IndexError, StopIteration):
         return 0  # it has just ended
 
 def children():
@@ -35,7 +36,7 @@ def watch():
         own, workers = resident("self"), sum(resident(pid) for pid in children())
         for name, seen in (("process", own), ("workers", workers), ("together", own + workers)):
             peak[name] = max(peak[name], seen)
-        time.sleep(0.01)
+        time.sleep(0.03)
 
 if sys.argv[1:]:
     model, call, size = sys.argv[1], (), os.path.getsize(sys.argv[1])

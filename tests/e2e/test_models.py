@@ -309,6 +309,17 @@ def test_running_sums_of_dynamic_size():
         assert all(torch.equal(a, b) for a, b in zip(module(mask), Positions()(mask), strict=True))
 
 
+def test_sizes_that_depend_on_data():
+    class Places(nn.Module):
+        def forward(self, x):
+            return torch.nonzero(x)
+
+    x = torch.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]])
+    module = eyas.compile(Places(), (x,))
+    for one in (x, torch.zeros(2, 3), torch.ones(2, 3)):
+        assert torch.equal(module(one), torch.nonzero(one))
+
+
 # JAX
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ _FREE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tens
 _SOURCES = ("flow.parameter", "arith.constant")
 # A result may be larger than what it is made from by this much.
 _MAX_GROWTH_BYTES = 1 << 20
+_MIN_BYTES_ON_DISK = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class EvaluateConstants(Pass):
             op.erase()
 
     def _replace(self, leaves: list[mlir.Value], arrays: list[np.ndarray]) -> None:
-        for value, array in zip(leaves, arrays, strict=True):
+        for value, array in zip(leaves, on_disk(arrays), strict=True):
             key = self._fresh_key(value)
             self.parameters[key] = Parameter.of_array(key, array)
             op = defining_op(value)
@@ -250,3 +252,18 @@ def _clone(op: mlir.Operation, clones: dict[mlir.Value, mlir.Value]) -> None:
 
     remap(copy)
     clones.update(zip(op.results, copy.results, strict=True))
+
+
+def on_disk(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """The same arrays, the large ones mapped from an unnamed file: nobody reads them until the module is written."""
+    with tempfile.TemporaryFile(prefix="eyas-weights-") as file:
+        places = []
+        for array in arrays:
+            places.append(file.tell() if array.nbytes >= _MIN_BYTES_ON_DISK else None)
+            if places[-1] is not None:
+                file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        file.flush()
+        return [
+            array if place is None else np.memmap(file, array.dtype, "r", place, array.shape)
+            for array, place in zip(arrays, places, strict=True)
+        ]
