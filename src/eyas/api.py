@@ -52,6 +52,8 @@ def compile(
             f"example_inputs must be a tuple of the call's arguments, got a {type(example_inputs).__name__};"
             " for one tensor write (x,)"
         )
+    if threads is not None and threads < 1:
+        raise UsageError(f"threads={threads}: give 1 or more, or None for all CPUs of this process")
     if isinstance(model, Exported):
         if example_inputs or kwargs or dynamic_shapes is not None:
             raise UsageError("an exported program already has its inputs; pass it alone")

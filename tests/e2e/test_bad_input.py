@@ -217,15 +217,11 @@ def two_sizes():
     return eyas.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="dynamic sizes of two names are taken to be equal: reads outside the smaller tensor"
-)
 def test_dynamic_sizes_that_cannot_be_broadcast():
     with one_error(CallError):
         two_sizes()(np.ones(5, np.float32), np.ones(3, np.float32))
 
 
-@pytest.mark.xfail(strict=True, reason="dynamic sizes of two names are taken to be equal: a size of 1 is not broadcast")
 def test_dynamic_sizes_of_one_are_broadcast_or_refused():
     try:
         given = two_sizes()(np.ones(5, np.float32), np.full(1, 2, np.float32))
@@ -253,7 +249,6 @@ def test_unknown_names_to_disable():
         eyas.compile(TEXT, disable=("no-such-pass",))
 
 
-@pytest.mark.xfail(strict=True, reason="eyas.compile takes threads=0 for all CPUs, where eyas.load refuses it")
 def test_no_threads():
     with one_error(UsageError, "threads=0"):
         eyas.compile(TEXT, threads=0)

@@ -253,14 +253,9 @@ def test_bytes():
     assert all(torch.equal(a, b) for a, b in zip(given[1:], wanted[1:], strict=True))
 
 
-SMALL_BF16 = pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="frontends/literals.py array_of reads bf16 constants only when they print as hex",
-)
 NARROW = [
     pytest.param(torch.float16, 4e-3, id="f16"),
-    pytest.param(torch.bfloat16, 3e-2, id="bf16", marks=SMALL_BF16),  # the bias is small enough to be a constant
+    pytest.param(torch.bfloat16, 3e-2, id="bf16"),  # the bias is small enough to be a constant
 ]
 
 
@@ -278,7 +273,7 @@ def test_narrow_floats(dtype, tolerance):
     assert error < tolerance, error
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, pytest.param(torch.bfloat16, marks=SMALL_BF16)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_small_narrow_constants(dtype):
     """So few values that MLIR prints them as numbers."""
 

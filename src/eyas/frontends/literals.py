@@ -54,7 +54,12 @@ def array_of(attribute: mlir.Attribute) -> np.ndarray:
     type_ = mlir.RankedTensorType(attribute.type)
     if str(type_.element_type) != "bf16":
         return np.asarray(attribute)
-    # The binding gives no buffer of bf16; what is large enough to be a parameter is printed as hex.
+    # The binding gives no buffer of bf16; large ones are printed as hex, small ones as nested lists of decimals or hex.
     text = str(attribute)
-    assert text.startswith('dense<"0x'), text[:80]
-    return np.frombuffer(bytes.fromhex(text[9 : text.index('">')]), numpy_dtype("bf16")).reshape(type_.shape)
+    if text.startswith('dense<"0x'):
+        return np.frombuffer(bytes.fromhex(text[9 : text.index('">')]), numpy_dtype("bf16")).reshape(type_.shape)
+    printed = text[: text.rindex(">", 0, text.rindex(":"))]
+    numbers = re.findall(r"0x[0-9A-Fa-f]+|[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?", printed)
+    bits = [int(n, 16) if n.startswith("0x") else int(np.float32(n).view(np.uint32)) >> 16 for n in numbers]
+    values = np.array(bits, np.uint16).view(numpy_dtype("bf16"))
+    return np.broadcast_to(values.reshape(type_.shape if len(bits) > 1 else ()), type_.shape)

@@ -11,6 +11,7 @@ from eyas.ir.passes import Pass
 
 # name -> module under eyas.passes; the class is the name in CamelCase.
 PASSES: dict[str, str] = {
+    "check-shapes": "dispatch.check_shapes",
     "compile-executables": "codegen.compile_executables",
     "convert-conv-layout": "optimize.convert_conv_layout",
     "convert-flow-to-stream": "schedule.convert_flow_to_stream",

@@ -52,7 +52,7 @@ def role_of(op: mlir.Operation) -> Role:
         name == "arith.constant" and not _is_big_constant(op)
     ):
         return Role.CLONED
-    if name.startswith("flow.") or name in ("tensor.dim", "func.return"):
+    if name.startswith("flow.") or name in ("tensor.dim", "func.return", "cf.assert"):
         return Role.HOST
     if name == "tensor.extract" or _is_scalar_of_data(op):
         return Role.CLONED

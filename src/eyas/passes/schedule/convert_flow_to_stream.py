@@ -161,7 +161,7 @@ class _FunctionConversion:
         for op in reversed(ops):
             if any(is_tensor(v) for v in [*op.results, *op.operands]) or op.operation.name in ("func.return",):
                 op.operation.erase()
-            elif not any(list(result.uses) for result in op.results):
+            elif op.results and not any(list(result.uses) for result in op.results):
                 op.operation.erase()
         while len(self.block.arguments):
             self.block.erase_argument(0)

@@ -148,6 +148,9 @@ class _Conversion:
     def _arith_select(self, op):
         return self._emit("select", *self._map(op.operands))
 
+    def _cf_assert(self, op):
+        vm.OPS["check"](self.values[op.operands[0]], op.attributes["msg"], [])
+
     def _hal_argument(self, op):
         return self._emit("arg", op.attributes["index"])
 

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith, bufferization, memref, scf
+from torch_mlir.dialects import arith, bufferization, memref, scf, tensor
 
-from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.kernel import Kernel, constant_int
 from eyas.codegen.common.places import DIM_ARGS
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.schedule import GridAxis
 from eyas.codegen.llvm_cpu.strategies.base import Strategy
 from eyas.ir import run_upstream
+from eyas.ir.structured import index_constant
+from eyas.ir.walk import find_ops
 from eyas.targets import Target
 
 _BUFFERIZE = (
@@ -89,6 +91,7 @@ def _inline(function: mlir.OpView, interface: Interface) -> None:
             return
         clone = op.operation.clone().operation
         _remap(clone, values)
+        _clamp_extracts(clone)
         values.update(zip(op.results, clone.results, strict=True))
 
 
@@ -101,6 +104,21 @@ def _remap(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> None:
         for inner_block in region.blocks:
             for inner in inner_block.operations:
                 _remap(inner.operation, values)
+
+
+def _clamp_extracts(op: mlir.Operation) -> None:
+    """Reads at computed positions stay inside their tensor, as in the other strategies."""
+    for extract in find_ops(op, "tensor.extract"):
+        source = extract.operands[0]
+        with mlir.InsertionPoint(extract), extract.operation.location:
+            for position, index in enumerate(list(extract.operands)[1:]):
+                if constant_int(index) is not None:
+                    continue
+                zero, one = index_constant(0), index_constant(1)
+                size = tensor.DimOp(source, index_constant(position)).result
+                last = arith.MaxSIOp(arith.SubIOp(size, one).result, zero).result
+                clamped = arith.MaxSIOp(arith.MinSIOp(index, last).result, zero).result
+                extract.operation.operands[1 + position] = clamped
 
 
 def _lower_asserts_after(module: mlir.Module) -> None:

@@ -1,0 +1,113 @@
+"""`check-shapes`: sizes that a program takes to agree are compared before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, cf
+
+from eyas.codegen.common.kernel import Unsupported, constant_int, linear_expr
+from eyas.ir import Pass, describe_location
+from eyas.ir.structured import index_constant
+from eyas.ir.walk import entry_block, functions, is_tensor
+from eyas.passes.dispatch.grouping import indexing_maps
+from eyas.passes.dispatch.shapes import dims_of
+
+
+@dataclass(frozen=True)
+class CheckShapes(Pass):
+    """Adds a `cf.assert` in the host program for each pair of sizes that a linalg op needs to be equal and that are not
+    known to be: a kernel then never reads outside a tensor, whatever sizes a call brings.
+
+        linalg.add ins(%x, %y : tensor<?xf32>, tensor<?xf32>)
+      becomes
+        cf.assert (%dim_x == %dim_y), "sizes {} and {} must be equal ..."
+        linalg.add ins(%x, %y : tensor<?xf32>, tensor<?xf32>)
+    """
+
+    name: ClassVar[str] = "check-shapes"
+
+    def run(self, module: mlir.Module) -> None:
+        for function in functions(module):
+            checked: set[tuple] = set()
+            for view in list(entry_block(function).operations):
+                op = view.operation
+                if op.name.startswith("linalg.") and _has_dynamic_operand(op):
+                    with mlir.InsertionPoint(op), op.location:
+                        _check(op, checked)
+
+
+def _has_dynamic_operand(op: mlir.Operation) -> bool:
+    return any(is_tensor(value) and not mlir.ShapedType(value.type).has_static_shape for value in op.operands)
+
+
+def _check(op: mlir.Operation, checked: set[tuple]) -> None:
+    maps = indexing_maps(op)
+    if maps is None:
+        return
+    extents: dict[int, mlir.Value | int] = {}
+    windows: list[tuple[dict[int, int], int, mlir.Value | int]] = []
+    for value, map_ in zip(op.operands, maps, strict=False):
+        if not is_tensor(value):
+            continue
+        for size, expr in zip(_sizes(value), map_.results, strict=True):
+            try:
+                linear = linear_expr(expr)
+            except Unsupported:
+                continue
+            if linear.constant == 0 and list(linear.coefficients.values()) == [1]:
+                (loop,) = linear.coefficients
+                if loop in extents:
+                    _require_equal(extents[loop], size, op, checked)
+                else:
+                    extents[loop] = size
+            elif linear.coefficients:
+                windows.append((linear.coefficients, linear.constant, size))
+    for coefficients, constant, size in windows:
+        _require_inside(coefficients, constant, size, extents, op)
+
+
+def _sizes(value: mlir.Value) -> list[mlir.Value | int]:
+    type_ = mlir.RankedTensorType(value.type)
+    dynamic = iter(dims_of(value))
+    return [next(dynamic) if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
+
+
+def _require_equal(left: mlir.Value | int, right: mlir.Value | int, op: mlir.Operation, checked: set[tuple]) -> None:
+    known = [_static(size) for size in (left, right)]
+    if left is right or (None not in known and known[0] == known[1]):
+        return
+    if isinstance(left, mlir.Value) and isinstance(right, mlir.Value) and left == right:
+        return
+    key = (left, right)
+    if key in checked:
+        return
+    checked.add(key)
+    same = arith.CmpIOp(arith.CmpIPredicate.eq, _value(left), _value(right)).result
+    cf.AssertOp(same, f"two sizes must be equal for {op.name} at {describe_location(op.location)}, and are not")
+
+
+def _require_inside(
+    coefficients: dict[int, int], constant: int, size: mlir.Value | int, extents: dict, op: mlir.Operation
+) -> None:
+    """The last index that the loops reach lies inside the tensor."""
+    if any(loop not in extents for loop in coefficients):
+        return
+    if _static(size) is not None and all(_static(extents[loop]) is not None for loop in coefficients):
+        return  # the op's own verifier has seen it
+    last = index_constant(constant)
+    for loop, coefficient in coefficients.items():
+        reach = arith.SubIOp(_value(extents[loop]), index_constant(1)).result
+        last = arith.AddIOp(last, arith.MulIOp(reach, index_constant(coefficient)).result).result
+    inside = arith.CmpIOp(arith.CmpIPredicate.slt, last, _value(size)).result
+    cf.AssertOp(inside, f"a window of {op.name} at {describe_location(op.location)} reaches outside its input")
+
+
+def _static(size: mlir.Value | int) -> int | None:
+    return size if isinstance(size, int) else constant_int(size)
+
+
+def _value(size: mlir.Value | int) -> mlir.Value:
+    return index_constant(size) if isinstance(size, int) else size

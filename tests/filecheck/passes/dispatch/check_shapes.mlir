@@ -1,0 +1,34 @@
+// RUN: eyas opt %s --passes 'tie-shapes,check-shapes,canonicalize,cse' | filecheck %s
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @two_sizes
+// CHECK: [[SAME:%.*]] = arith.cmpi eq
+// CHECK: cf.assert [[SAME]], "two sizes must be equal for linalg.generic
+// CHECK: linalg.generic
+func.func @two_sizes(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%x, %y : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %s = arith.addf %i, %j : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// One size needs no check.
+// CHECK-LABEL: func.func @one_size
+// CHECK-NOT: cf.assert
+func.func @one_size(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %s = arith.addf %i, %i : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
