@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,11 +16,13 @@ from eyas.ir.walk import entry_block, functions, is_tensor
 from eyas.passes.dispatch.grouping import indexing_maps
 from eyas.passes.dispatch.shapes import dims_of
 
+_RESHAPES = ("tensor.reshape", "tensor.expand_shape", "tensor.collapse_shape")
+
 
 @dataclass(frozen=True)
 class CheckShapes(Pass):
-    """Adds a `cf.assert` in the host program for each pair of sizes that a linalg op needs to be equal and that are not
-    known to be: a kernel then never reads outside a tensor, whatever sizes a call brings.
+    """Adds a `cf.assert` in the host program for each pair of sizes that a linalg op or a reshape needs to be equal and
+    that are not known to be: a kernel then never reads outside a tensor, whatever sizes a call brings.
 
         linalg.add ins(%x, %y : tensor<?xf32>, tensor<?xf32>)
       becomes
@@ -34,9 +37,13 @@ class CheckShapes(Pass):
             checked: set[tuple] = set()
             for view in list(entry_block(function).operations):
                 op = view.operation
-                if op.name.startswith("linalg.") and _has_dynamic_operand(op):
-                    with mlir.InsertionPoint(op), op.location:
+                if not _has_dynamic_operand(op):
+                    continue
+                with mlir.InsertionPoint(op), op.location:
+                    if op.name.startswith("linalg."):
                         _check(op, checked)
+                    elif op.name in _RESHAPES:
+                        _check_reshape(op)
 
 
 def _has_dynamic_operand(op: mlir.Operation) -> bool:
@@ -67,6 +74,27 @@ def _check(op: mlir.Operation, checked: set[tuple]) -> None:
                 windows.append((linear.coefficients, linear.constant, size))
     for coefficients, constant, size in windows:
         _require_inside(coefficients, constant, size, extents, op)
+
+
+def _check_reshape(op: mlir.Operation) -> None:
+    """Both sides of a reshape have as many elements."""
+    sides = [_sizes(op.operands[0]), _sizes(op.results[0])]
+    dynamic = [[size for size in side if isinstance(size, mlir.Value)] for side in sides]
+    static = [math.prod(size for size in side if isinstance(size, int)) for side in sides]
+    for value in list(dynamic[0]):  # what both sides have cancels
+        if value in dynamic[1]:
+            for side in dynamic:
+                side.remove(value)
+    if not dynamic[0] and not dynamic[1] and static[0] == static[1]:
+        return
+    products = []
+    for factor, values in zip(static, dynamic, strict=True):
+        product = index_constant(factor)
+        for value in values:
+            product = arith.MulIOp(product, value).result
+        products.append(product)
+    same = arith.CmpIOp(arith.CmpIPredicate.eq, *products).result
+    cf.AssertOp(same, f"a reshape at {describe_location(op.location)} would change the number of elements")
 
 
 def _sizes(value: mlir.Value) -> list[mlir.Value | int]:
