@@ -47,10 +47,9 @@ lint: build  ## ruff and pyright
 bench: build  ## every bar of the project, with machine, baseline and ratio; ARGS='call_overhead' narrows it
 	$(RUN) $(BIN)/python -m benchmarks $(ARGS)
 
-docs: build  ## pages that are generated from tables, into build/docs
-	mkdir -p build/docs
-	$(BIN)/python src/eyas/module/isa.py --emit-md build/docs/isa.md
-	@echo "wrote build/docs/isa.md"
+docs: build  ## pages that are generated: the instruction tables, and the ToyModel through every phase
+	$(BIN)/python docs/make_vm.py
+	$(BIN)/python docs/make_walkthrough.py
 
 system-deps:  ## optional system packages, as root: tests of other CPUs run in qemu when it is there
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
