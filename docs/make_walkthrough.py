@@ -78,6 +78,7 @@ def make_page() -> str:
             "dispatch": ir(dumps[Phase.DISPATCH]),
             "schedule": ir(only_main(dumps[Phase.SCHEDULE])),
             "hal": ir(only_main(dumps[Phase.HAL])),
+            "strategies": ir(strategies(dumps[Phase.HAL])),
             "kernels": kernel_table(opened.manifest["kernels"], dumps[Phase.CODEGEN]),
             "codegen": ir(only_executable(dumps[Phase.CODEGEN])),
             "vm": ir(only_main(dumps[Phase.VM])),
@@ -132,6 +133,12 @@ def only_main(text: str) -> str:
     first = next(i for i, line in enumerate(lines) if line.startswith("  func.func @main("))
     last = next(i for i in range(first, len(lines)) if lines[i] == "  }")
     return "\n".join(line.removeprefix("  ") for line in lines[first : last + 1])
+
+
+def strategies(text: str) -> str:
+    """What is noted on each executable about how it will be lowered."""
+    found = re.findall(r"func\.func private @(\w+).*?(#codegen\.strategy<.*?\}>)", text)
+    return "\n".join(f"@{name}: codegen.strategy = {strategy}" for name, strategy in found)
 
 
 def only_executable(text: str) -> str:
