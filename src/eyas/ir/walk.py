@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from torch_mlir import ir as mlir
 
@@ -40,6 +40,17 @@ def nested_operands(op: mlir.Operation) -> Iterator[mlir.Value]:
         for block in region.blocks:
             for inner in block.operations:
                 yield from nested_operands(inner.operation)
+
+
+def remap_operands(op: mlir.Operation, values: Mapping[mlir.Value, mlir.Value]) -> None:
+    """Replaces operands, nested ones too, that `values` has another value for."""
+    for position, value in enumerate(op.operands):
+        if value in values:
+            op.operands[position] = values[value]
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                remap_operands(inner.operation, values)
 
 
 def is_tensor(value: mlir.Value) -> bool:

@@ -13,6 +13,7 @@ from torch_mlir.dialects import arith, func, memref, scf, vector
 
 from eyas.ir.diagnostics import raise_as_compile_error
 from eyas.ir.passes import run_upstream
+from eyas.ir.walk import find_ops
 from eyas.targets import Target
 
 _CALLED_FROM_LIBM = {"math.expm1": "expm1"}
@@ -71,22 +72,14 @@ def lower_to_llvm(module: mlir.Module, target: Target) -> None:
         raise_as_compile_error(error, "lowering to LLVM")
 
 
-def _find(module: mlir.Module, *names: str) -> list[mlir.Operation]:
-    found: list[mlir.Operation] = []
-
-    def visit(op: mlir.Operation) -> mlir.WalkResult:
-        if op.name in names:
-            found.append(op)
-        return mlir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
+def _operations(module: mlir.Module, *names: str) -> list[mlir.Operation]:
+    return [view.operation for view in find_ops(module, *names)]
 
 
 def _call_libm(module: mlir.Module) -> None:
     """Replaces the ops of `_CALLED_FROM_LIBM` on f32, f64 and 1-D vectors of them by calls, element by element."""
     declared: set[str] = set()
-    for op in _find(module, *_CALLED_FROM_LIBM):
+    for op in _operations(module, *_CALLED_FROM_LIBM):
         operand = op.operands[0]
         is_vector = isinstance(operand.type, mlir.VectorType)
         element = mlir.VectorType(operand.type).element_type if is_vector else operand.type
@@ -111,7 +104,7 @@ def _call_libm(module: mlir.Module) -> None:
 
 def _expand_strided_copies(module: mlir.Module) -> None:
     """Makes loops of the copies that upstream would turn into a call of its own runtime library (`memrefCopy`)."""
-    for op in _find(module, "memref.copy"):
+    for op in _operations(module, "memref.copy"):
         source, destination = op.operands
         types = [mlir.MemRefType(value.type) for value in (source, destination)]
         if all(kind.layout == mlir.AffineMapAttr.get(mlir.AffineMap.get_identity(kind.rank)) for kind in types):
@@ -148,7 +141,7 @@ def _make_private_internal(module: mlir.Module) -> None:
 
 def _hoist_static_allocas(module: mlir.Module) -> None:
     """Moves allocas of constant size to the entry block: inside a loop each iteration would grow the stack."""
-    for op in _find(module, "llvm.alloca"):
+    for op in _operations(module, "llvm.alloca"):
         size = op.operands[0].owner
         if isinstance(size, mlir.Block) or size.name != "llvm.mlir.constant":
             continue

@@ -12,7 +12,7 @@ from eyas.codegen.common.places import DIM_ARGS
 from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
-from eyas.ir.walk import defining_op, find_ops, functions, is_tensor, nested_operands
+from eyas.ir.walk import defining_op, find_ops, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.dispatch.naming import describe_region
 from eyas.passes.dispatch.shapes import dims_of
 
@@ -72,7 +72,7 @@ def _outline(module: mlir.Module, region: mlir.OpView, prefix: str, ordinal: int
     for op in ops:
         op.move_before(anchor.operation)
     for op in [*ops, anchor.operation]:
-        _replace_captures(op, inside)
+        remap_operands(op, inside)
     with mlir.InsertionPoint(region), location:
         call = func.CallOp(results, mlir.FlatSymbolRefAttr.get(name), [*tensors, *indices])
         call.attributes[flow.DISPATCH] = mlir.UnitAttr.get()
@@ -117,13 +117,3 @@ def _to_index(value: mlir.Value) -> mlir.Value:
 
 def _from_index(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
     return value if isinstance(type_, mlir.IndexType) else arith.IndexCastOp(type_, value).result
-
-
-def _replace_captures(op: mlir.Operation, inside: dict[mlir.Value, mlir.Value]) -> None:
-    for position, value in enumerate(op.operands):
-        if value in inside:
-            op.operands[position] = inside[value]
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                _replace_captures(inner.operation, inside)

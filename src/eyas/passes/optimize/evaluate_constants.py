@@ -16,7 +16,7 @@ from eyas.frontends.literals import array_of
 from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import Argument, Signature
 from eyas.ir import Pass
-from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands
+from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.dispatch.grouping import Role, role_of
 
 # Ops that move no data; hoisting one alone would only store the weight twice.
@@ -240,17 +240,7 @@ def _needed(leaves: list[mlir.Value]) -> set[mlir.Operation]:
 
 def _clone(op: mlir.Operation, clones: dict[mlir.Value, mlir.Value]) -> None:
     copy = op.clone().operation
-
-    def remap(target: mlir.Operation) -> None:
-        for position, value in enumerate(target.operands):
-            if value in clones:
-                target.operands[position] = clones[value]
-        for region in target.regions:
-            for inner_block in region.blocks:
-                for inner in inner_block.operations:
-                    remap(inner.operation)
-
-    remap(copy)
+    remap_operands(copy, clones)
     clones.update(zip(op.results, copy.results, strict=True))
 
 

@@ -18,7 +18,7 @@ from eyas.codegen.llvm_cpu.schedule import GridAxis
 from eyas.codegen.llvm_cpu.strategies.base import Strategy
 from eyas.ir import run_upstream
 from eyas.ir.structured import index_constant
-from eyas.ir.walk import find_ops
+from eyas.ir.walk import find_ops, remap_operands
 from eyas.targets import Target
 
 _BUFFERIZE = (
@@ -90,20 +90,9 @@ def _inline(function: mlir.OpView, interface: Interface) -> None:
                 )
             return
         clone = op.operation.clone().operation
-        _remap(clone, values)
+        remap_operands(clone, values)
         _clamp_extracts(clone)
         values.update(zip(op.results, clone.results, strict=True))
-
-
-def _remap(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> None:
-    """Points operands, nested ones too, at the clones."""
-    for position, value in enumerate(op.operands):
-        if value in values:
-            op.operands[position] = values[value]
-    for region in op.regions:
-        for inner_block in region.blocks:
-            for inner in inner_block.operations:
-                _remap(inner.operation, values)
 
 
 def _clamp_extracts(op: mlir.Operation) -> None:
