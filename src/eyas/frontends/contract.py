@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import functools
 import io
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from torch_mlir.passmanager import PassManager
 
@@ -88,34 +85,6 @@ def lower(module: mlir.Module, passes: str) -> None:
 
 class TrialFailed(Exception):
     """A child process that tried a lowering died."""
-
-
-def try_in_child(module: mlir.Module, pipelines: Sequence[str]) -> None:
-    """Runs pipelines on a copy of the module in a child process, because upstream aborts on some types."""
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
-    program = "from eyas.frontends.contract import run_trial; run_trial()"
-    result = subprocess.run(
-        [sys.executable, "-c", program, *pipelines],
-        input=buffer.getvalue(),
-        capture_output=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
-    if result.returncode < 0:
-        lines = result.stderr.decode(errors="replace").strip().splitlines()
-        telling = [line for line in lines if "nhandled" in line or "nsupported" in line] or lines or ["it crashes"]
-        raise TrialFailed(f"the importer aborts on it: {telling[0].strip()[:200]}")
-
-
-def run_trial() -> None:
-    """The child's half: any ordinary failure will happen again, with its message, in the parent."""
-    module = parse_module(sys.stdin.buffer.read(), prepare_context())
-    for pipeline in sys.argv[1:]:
-        try:
-            lower(module, pipeline)
-        except FrontendError:
-            return
 
 
 def finish(module: mlir.Module, parameters: Mapping[str, Parameter], hint: str = "") -> dict[str, Parameter]:
