@@ -142,7 +142,7 @@ class LoadOp(Hal.Operation, name="load"):
     source: Operand[BufferType]
     offset: Operand[mlir.IndexType]
     element: mlir.StringAttr
-    result: Result[mlir.IntegerType[64]]
+    result: Result[mlir.IntegerType[64]]  # pyright: ignore[reportGeneralTypeIssues]
 
 
 class ResultOp(Hal.Operation, name="result"):

@@ -123,7 +123,7 @@ class LoadOp(Stream.Operation, name="load"):
     source: Operand[ResourceType]
     offset: mlir.IntegerAttr
     element: mlir.StringAttr
-    result: Result[mlir.IntegerType[64]]
+    result: Result[mlir.IntegerType[64]]  # pyright: ignore[reportGeneralTypeIssues]
 
 
 class ResultOp(Stream.Operation, name="result"):

@@ -70,7 +70,7 @@ class IsNullOp(Vm.Operation, name="is_null"):
     """Whether a reference is null. Only a `cf.cond_br` may use it, and is encoded with it as `br_null`."""
 
     ref: Operand[RefType]
-    result: Result[mlir.IntegerType[1]]
+    result: Result[mlir.IntegerType[1]]  # pyright: ignore[reportGeneralTypeIssues]
 
 
 OPS = {op.name: _make(op) for op in isa.OPS if op.name not in _BRANCHES}

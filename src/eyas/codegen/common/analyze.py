@@ -204,7 +204,7 @@ class _Analysis(TensorPlaces):
             storage = self._result_storage(op.results[position])
             outputs.append(widen(self.access_window(whole(storage), exprs[argument], order)))
             init_accesses.append(widen(self._init(init, exprs[argument], order, body, argument)))
-        loop_of_index = {loop: translation[order.index(loop)] for loop in range(len(order))}
+        loop_of_index: dict[int, int | None] = {loop: translation[order.index(loop)] for loop in range(len(order))}
         nest.statements.append(
             Statement(body, accesses, outputs, init_accesses, (), loop_of_index, op.operation.location)
         )

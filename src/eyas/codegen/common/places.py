@@ -213,10 +213,11 @@ class TensorPlaces:
     def _visit_concat(self, op: mlir.OpView) -> None:
         """Each part guarded by its range, and the next part otherwise."""
         dim = op.attributes["dim"].value
-        parts = [self.places.get(value) for value in op.operands if mlir.ShapedType(value.type).get_dim_size(dim) != 0]
+        filled = [value for value in op.operands if mlir.ShapedType(value.type).get_dim_size(dim) != 0]
+        parts = [part for value in filled if isinstance(part := self.places.get(value), Window)]
         rank = mlir.ShapedType(op.result.type).rank
-        sizes = [part.shape[dim] if isinstance(part, Window) else None for part in parts]
-        if not parts or any(size is None or not size.is_static for size in sizes):
+        sizes = [part.shape[dim] for part in parts]
+        if not parts or len(parts) < len(filled) or not all(size.is_static for size in sizes):
             raise Unsupported("concatenation of computed tensors, or along a dynamic dimension")
         starts = [sum(size.factor for size in sizes[:index]) for index in range(len(sizes))]
         whole = Size(sum(size.factor for size in sizes))
@@ -230,10 +231,10 @@ class TensorPlaces:
     def readable_storage(self, tensor: mlir.Value) -> Storage:
         """The storage of a tensor that a body may read at any position: a whole argument."""
         place = self.places.get(tensor)
-        is_whole = isinstance(place, Window) and not place.offset and place.strides == row_major_strides(place.shape)
-        if not is_whole or place.storage.binding is None or place.storage.is_output:
-            raise Unsupported("a body reads a computed tensor")
-        return place.storage
+        if isinstance(place, Window) and not place.offset and place.strides == row_major_strides(place.shape):
+            if place.storage.binding is not None and not place.storage.is_output:
+                return place.storage
+        raise Unsupported("a body reads a computed tensor")
 
     def shape_of_place(self, value: mlir.Value) -> tuple[Size, ...]:
         return self.places[value].shape

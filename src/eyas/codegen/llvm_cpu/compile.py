@@ -49,7 +49,7 @@ def compile_dispatch(module: mlir.Module, target: Target, disabled: frozenset[st
         lower_to_llvm(lowered, target)
         object_ = emit_object(lowered, target)
     grid = tuple(
-        (axis.extent.static if axis.extent.is_static else (axis.extent.factor, axis.extent.symbols), axis.tile)
+        (axis.extent.factor if axis.extent.is_static else (axis.extent.factor, axis.extent.symbols), axis.tile)
         for axis in strategy.grid
     )
     return CompiledDispatch(object_, grid, strategy.name, strategy.describe(), tuple(rejected))

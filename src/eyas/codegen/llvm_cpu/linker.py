@@ -15,7 +15,7 @@ from eyas.codegen.llvm_cpu import elf
 from eyas.codegen.llvm_cpu.image import DynamicSymbol, Image
 from eyas.codegen.llvm_cpu.imports import ABI_SYMBOL, EXECUTABLE_ABI_VERSION
 from eyas.codegen.llvm_cpu.relocations import MACHINES, USES_SLOT, Machine, Rule, Value
-from eyas.codegen.llvm_cpu.symbols import Definition, SymbolTable
+from eyas.codegen.llvm_cpu.symbols import Definition, SymbolKey, SymbolTable
 from eyas.errors import InternalError
 from eyas.targets import Target
 
@@ -59,9 +59,9 @@ class _Linking:
     symbols: SymbolTable
     stubs: dict[str, int] = field(default_factory=dict)
     """Imported name -> address of its stub."""
-    slots: dict[object, int] = field(default_factory=dict)
+    slots: dict[SymbolKey, int] = field(default_factory=dict)
     """Imported name, or key of a symbol defined here that is reached through a slot -> address of the slot."""
-    slot_targets: dict[object, Definition] = field(default_factory=dict)
+    slot_targets: dict[SymbolKey, Definition] = field(default_factory=dict)
     parts: dict[_Part, list[tuple[elf.ObjectFile, elf.Section]]] = field(
         default_factory=lambda: {part: [] for part in _Part}
     )
@@ -182,7 +182,7 @@ class _Linking:
         """Patches every place, and collects what only the loader can know."""
         self.import_index = {name: index for index, name in enumerate(self.stubs, start=1)}
         for key, slot in self.slots.items():
-            if key in self.stubs:
+            if isinstance(key, str) and key in self.stubs:
                 at = self.image.offset_of(self.stubs[key])
                 self.image.data[at : at + self.machine.stub_bytes] = self.machine.make_stub(self.stubs[key], slot)
                 self._relocate_to_import(slot, key)
@@ -221,7 +221,7 @@ class _Linking:
         key = self.symbols.key(owner, relocation.symbol)
         if kind in USES_SLOT:
             address = self.slots[key]
-        elif key in self.stubs:
+        elif isinstance(key, str) and key in self.stubs:
             address = self.stubs[key]
         else:
             address = self.symbols.definition(owner, relocation.symbol).address
@@ -236,7 +236,7 @@ class _Linking:
         self, owner: elf.ObjectFile, section: elf.Section, relocation: elf.Relocation, place: int
     ) -> None:
         key = self.symbols.key(owner, relocation.symbol)
-        if key not in self.stubs:
+        if not isinstance(key, str) or key not in self.stubs:
             self._relocate_to_address(
                 place, self.symbols.definition(owner, relocation.symbol).address + relocation.addend
             )
@@ -250,8 +250,8 @@ class _Linking:
         self.image.data[at : at + 8] = address.to_bytes(8, "little")
         self.relocations.append(elf.RELA.pack(place, self.machine.relative, address))
 
-    def _relocate_to_import(self, place: int, name: object) -> None:
-        info = self.import_index[str(name)] << 32 | self.machine.glob_dat
+    def _relocate_to_import(self, place: int, name: str) -> None:
+        info = self.import_index[name] << 32 | self.machine.glob_dat
         self.relocations.append(elf.RELA.pack(place, info, 0))
 
     # --- file ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,9 @@ from eyas.codegen.llvm_cpu import elf
 from eyas.codegen.llvm_cpu.imports import ALLOWED_IMPORTS
 from eyas.errors import InternalError
 
+# What identifies a symbol across objects: its name, or for a local one its object and its index there.
+SymbolKey = str | tuple[int, int]
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -42,8 +45,7 @@ class SymbolTable:
                 if symbol.name and not symbol.is_defined and symbol.name not in self.definitions:
                     self._import(owner, symbol.name)
 
-    def key(self, owner: elf.ObjectFile, index: int) -> object:
-        """What identifies a symbol across objects: its name, or for a local one its place in its object."""
+    def key(self, owner: elf.ObjectFile, index: int) -> SymbolKey:
         symbol = owner.symbols[index]
         return (id(owner), index) if symbol.binding == elf.STB_LOCAL else symbol.name
 

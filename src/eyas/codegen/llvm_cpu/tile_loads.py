@@ -64,7 +64,7 @@ class TileLoads:
     def _load(self, access: Access, row: int, vector: int, depends_on_lane: bool) -> mlir.Value:
         memory = self.memory
         width = self.width if depends_on_lane else 1
-        stride = access.strides[self.lane_loop] if depends_on_lane else Size(0)
+        stride = access.strides[self.lane_loop] if depends_on_lane and self.lane_loop is not None else Size(0)
         mask = self.block.mask if depends_on_lane else None
         address = self.address(access, row, vector)
         if not access.guards:
@@ -87,6 +87,7 @@ class TileLoads:
                     position = memory.add(position, memory.multiply(index, coefficient))
             inside = memory.in_range(position, guard.extent)
             condition = inside if condition is None else memory.both(condition, inside)
+        assert condition is not None, "an access without guards"
         return memory.as_width(condition, condition.type, width) if width > 1 else condition
 
     def address(self, access: Access, row: int, vector: int) -> mlir.Value:

@@ -48,6 +48,7 @@ def register_tile(nest: Nest, lanes: Tile, rows_loop: int, target: Target) -> Ti
     """Rows and vectors that fill the register file but not more, and divide the extents well."""
     budget = target.vector_registers - 4 if target.vector_registers >= 32 else target.vector_registers - 3
     best: tuple[float, Tile] | None = None
+    assert lanes.vector_loop is not None
     across_lanes = lanes.vector_loop in nest.reductions
     for vectors in (1, 2, 3, 4):
         for rows in range(1, 15):
