@@ -19,12 +19,39 @@ constexpr uint64_t kCopyBytes = 512;
 
 PyObject* dlpack_name = nullptr;  // "__dlpack__"
 
-// Resolved when the first torch tensor or bfloat16 comes by; never imported by us before that.
+// Resolved when the first torch tensor comes by; never imported by us before that.
 PyTypeObject* torch_tensor_type = nullptr;
 PyObject* torch_to_dlpack = nullptr;
 PyObject* torch_from_dlpack = nullptr;
-PyArray_Descr* bfloat16_descr = nullptr;
-bool bfloat16_missing = false;
+
+// Types that NumPy has from ml_dtypes. Without that package the bits come as unsigned integers.
+struct Extension {
+  uint32_t dtype;
+  const char* name;
+  uint8_t bits;
+  PyArray_Descr* descr;  // resolved when the first such result is made
+  bool missing;
+};
+Extension extensions[] = {
+    {EYAS_DTYPE_BF16, "bfloat16", 16, nullptr, false},
+    {EYAS_DTYPE_F8E4M3FN, "float8_e4m3fn", 8, nullptr, false},
+    {EYAS_DTYPE_F8E4M3FNUZ, "float8_e4m3fnuz", 8, nullptr, false},
+    {EYAS_DTYPE_F8E5M2, "float8_e5m2", 8, nullptr, false},
+    {EYAS_DTYPE_F8E5M2FNUZ, "float8_e5m2fnuz", 8, nullptr, false},
+    {EYAS_DTYPE_F8E8M0, "float8_e8m0fnu", 8, nullptr, false},
+    {EYAS_DTYPE_F4E2M1, "float4_e2m1fn", 4, nullptr, false},
+    {EYAS_DTYPE_I4, "int4", 4, nullptr, false},
+    {EYAS_DTYPE_U4, "uint4", 4, nullptr, false},
+    {EYAS_DTYPE_I2, "int2", 2, nullptr, false},
+    {EYAS_DTYPE_U2, "uint2", 2, nullptr, false},
+};
+
+Extension* extension_of_dtype(uint32_t dtype) {
+  for (Extension& extension : extensions) {
+    if (extension.dtype == dtype) return &extension;
+  }
+  return nullptr;
+}
 
 uint32_t dtype_of_type_num(int type_num) {
   switch (type_num) {
@@ -85,6 +112,17 @@ const dlpack::DataType dlpack_types[] = {
     {dlpack::kUInt, 64, 1},
     {dlpack::kComplex, 64, 1},
     {dlpack::kComplex, 128, 1},
+    {dlpack::kFloat8E4m3fn, 8, 1},
+    {dlpack::kFloat8E4m3fnuz, 8, 1},
+    {dlpack::kFloat8E5m2, 8, 1},
+    {dlpack::kFloat8E5m2fnuz, 8, 1},
+    {dlpack::kFloat8E8m0fnu, 8, 1},
+    // DLPack packs these; ours have a byte each, and leave as bytes.
+    {dlpack::kUInt, 8, 1},
+    {dlpack::kUInt, 8, 1},
+    {dlpack::kUInt, 8, 1},
+    {dlpack::kUInt, 8, 1},
+    {dlpack::kUInt, 8, 1},
 };
 
 uint32_t dtype_of_dlpack(dlpack::DataType type) {
@@ -104,17 +142,33 @@ bool wrong(const eyas_tensor_spec_t& spec, uint32_t index, const char* format, P
   return false;
 }
 
-bool is_bfloat16(PyArray_Descr* descr) {
-  if (descr->type_num < NPY_USERDEF || PyDataType_ELSIZE(descr) != 2) return false;
-  return bfloat16_descr ? descr->typeobj == bfloat16_descr->typeobj
-                        : strstr(descr->typeobj->tp_name, "bfloat16") != nullptr;
+// The dtype of one of ml_dtypes' types; 0 for others.
+uint32_t dtype_of_extension(PyArray_Descr* descr) {
+  if (descr->type_num < NPY_USERDEF) return 0;
+  for (const Extension& extension : extensions) {
+    if (extension.descr && descr->typeobj == extension.descr->typeobj) return extension.dtype;
+  }
+  const char* dot = strrchr(descr->typeobj->tp_name, '.');
+  const char* name = dot ? dot + 1 : descr->typeobj->tp_name;
+  for (const Extension& extension : extensions) {
+    if (strcmp(name, extension.name) == 0 && PyDataType_ELSIZE(descr) == eyas_dtype_bytes(extension.dtype)) {
+      return extension.dtype;
+    }
+  }
+  return 0;
+}
+
+// What the bytes of an argument count as: raw bytes may stand for any type of one byte that has no type of its own.
+uint32_t count_as(uint32_t dtype, const eyas_tensor_spec_t& spec) {
+  const bool raw = dtype == EYAS_DTYPE_U8 || dtype == EYAS_DTYPE_I8;
+  return raw && spec.dtype >= EYAS_DTYPE_F8E4M3FN ? spec.dtype : dtype;
 }
 
 bool read_numpy(PyArrayObject* array, const eyas_tensor_spec_t& spec, uint32_t index, Argument& argument,
                 eyas_tensor_t& tensor) {
   PyArray_Descr* descr = PyArray_DESCR(array);
   uint32_t dtype = dtype_of_type_num(descr->type_num);
-  if (!dtype && is_bfloat16(descr)) dtype = EYAS_DTYPE_BF16;
+  if (!dtype) dtype = dtype_of_extension(descr);
   if (!dtype) {
     return wrong(spec, index, "an array of %R cannot be passed; convert it with .astype", (PyObject*)descr);
   }
@@ -137,7 +191,7 @@ bool read_numpy(PyArrayObject* array, const eyas_tensor_spec_t& spec, uint32_t i
     argument.object = (PyObject*)array;
   }
   tensor.data = PyArray_DATA(array);
-  tensor.dtype = dtype;
+  tensor.dtype = count_as(dtype, spec);
   tensor.rank = (uint32_t)rank;
   for (int i = 0; i < rank; ++i) tensor.dims[i] = PyArray_DIM(array, i);
   return true;
@@ -200,11 +254,20 @@ bool read_scalar(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t inde
       if (!PyBool_Check(object)) return wrong(spec, index, "%R is not a bool", object);
       out[0] = object == Py_True;
       return true;
+    case EYAS_DTYPE_F8E4M3FN:
+    case EYAS_DTYPE_F8E4M3FNUZ:
+    case EYAS_DTYPE_F8E5M2:
+    case EYAS_DTYPE_F8E5M2FNUZ:
+    case EYAS_DTYPE_F8E8M0:
+    case EYAS_DTYPE_F4E2M1:
+      return wrong(spec, index, "%R has to be an array of the argument's type, for example of ml_dtypes", object);
     default: {
       if (!PyLong_Check(object)) return wrong(spec, index, "%R is not an integer", object);
-      const uint32_t bits = 8 * eyas_dtype_bytes(spec.dtype);
+      const Extension* extension = extension_of_dtype(spec.dtype);
+      const uint32_t bits = extension ? extension->bits : 8 * eyas_dtype_bytes(spec.dtype);
       const bool is_signed = spec.dtype == EYAS_DTYPE_I8 || spec.dtype == EYAS_DTYPE_I16 ||
-                             spec.dtype == EYAS_DTYPE_I32 || spec.dtype == EYAS_DTYPE_I64;
+                             spec.dtype == EYAS_DTYPE_I32 || spec.dtype == EYAS_DTYPE_I64 ||
+                             spec.dtype == EYAS_DTYPE_I4 || spec.dtype == EYAS_DTYPE_I2;
       bool fits = true;
       uint64_t value = 0;
       if (is_signed) {
@@ -218,7 +281,8 @@ bool read_scalar(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t inde
         PyErr_Clear();
       }
       if (!fits) return wrong(spec, index, "%R is outside the range of the argument's type", object);
-      memcpy(out, &value, bits / 8);  // little-endian
+      if (bits < 8) value &= (1u << bits) - 1;
+      memcpy(out, &value, bits < 8 ? 1 : bits / 8);  // little-endian
       return true;
     }
   }
@@ -306,7 +370,7 @@ bool read_dlpack(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t inde
     return good;
   }
   tensor.data = (const void*)data;
-  tensor.dtype = dtype;
+  tensor.dtype = count_as(dtype, spec);
   tensor.rank = (uint32_t)t.ndim;
   for (int i = 0; i < t.ndim; ++i) tensor.dims[i] = t.shape[i];
   return true;
@@ -328,20 +392,21 @@ void* map_result(const eyas_tensor_t& tensor) {
 }
 
 PyArray_Descr* result_descr(uint32_t dtype) {
-  if (dtype != EYAS_DTYPE_BF16) return PyArray_DescrFromType(type_num_of_dtype(dtype));
-  if (!bfloat16_descr && !bfloat16_missing) {
+  Extension* extension = extension_of_dtype(dtype);
+  if (!extension) return PyArray_DescrFromType(type_num_of_dtype(dtype));
+  if (!extension->descr && !extension->missing) {
     PyObject* module = PyImport_ImportModule("ml_dtypes");
-    PyObject* type = module ? PyObject_GetAttrString(module, "bfloat16") : nullptr;
-    if (!type || !PyArray_DescrConverter(type, &bfloat16_descr)) {
+    PyObject* type = module ? PyObject_GetAttrString(module, extension->name) : nullptr;
+    if (!type || !PyArray_DescrConverter(type, &extension->descr)) {
       PyErr_Clear();
-      bfloat16_missing = true;  // then the bits come as uint16
+      extension->missing = true;
     }
     Py_XDECREF(type);
     Py_XDECREF(module);
   }
-  if (!bfloat16_descr) return PyArray_DescrFromType(NPY_UINT16);
-  Py_INCREF(bfloat16_descr);
-  return bfloat16_descr;
+  if (!extension->descr) return PyArray_DescrFromType(extension->bits == 16 ? NPY_UINT16 : NPY_UINT8);
+  Py_INCREF(extension->descr);
+  return extension->descr;
 }
 
 }  // namespace

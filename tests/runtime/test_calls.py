@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import tempfile
+import textwrap
 import threading
 import time
 
@@ -25,11 +27,16 @@ NUMPY = {
     "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i1": np.bool_,
     "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16, "i32": np.int32, "u32": np.uint32,
     "i64": np.int64, "u64": np.uint64, "c64": np.complex64, "c128": np.complex128,
+    "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "f8e5m2": ml_dtypes.float8_e5m2,
+    "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "f8e8m0": ml_dtypes.float8_e8m0fnu, "f4e2m1": ml_dtypes.float4_e2m1fn,
+    "i4": ml_dtypes.int4, "u4": ml_dtypes.uint4, "i2": ml_dtypes.int2, "u2": ml_dtypes.uint2,
 }  # fmt: skip
 TORCH = {
     "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i1": torch.bool,
     "i8": torch.int8, "u8": torch.uint8, "i16": torch.int16, "u16": torch.uint16, "i32": torch.int32,
     "u32": torch.uint32, "i64": torch.int64, "u64": torch.uint64, "c64": torch.complex64, "c128": torch.complex128,
+    "f8e4m3fn": torch.float8_e4m3fn, "f8e4m3fnuz": torch.float8_e4m3fnuz, "f8e5m2": torch.float8_e5m2,
+    "f8e5m2fnuz": torch.float8_e5m2fnuz, "f8e8m0": torch.float8_e8m0fnu,
 }  # fmt: skip
 
 
@@ -68,14 +75,47 @@ def test_numpy_dtypes_and_shapes(dtype: str, shape: tuple[int, ...]):
     assert y.flags.writeable and y.flags.c_contiguous
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TORCH)
 def test_torch_in_torch_out(dtype: str):
     module = identity(dtype, ("?", "?"))
     x = torch.arange(2000).reshape(40, 50).to(TORCH[dtype])
     for view in (x, x.t(), x[::2], x[:, 3:7], x[5:]):
         y = module(view)
-        assert isinstance(y, torch.Tensor) and y.dtype == view.dtype and torch.equal(y, view)
+        assert isinstance(y, torch.Tensor) and y.dtype == view.dtype
+        bits = (y.view(torch.uint8), view.contiguous().view(torch.uint8)) if y.itemsize == 1 else (y, view)
+        assert torch.equal(*bits)
     assert module(x).data_ptr() % 64 == 0
+
+
+@pytest.mark.parametrize("dtype", ["f8e4m3fn", "f8e8m0", "f4e2m1", "i4", "u2"])
+def test_raw_bytes_stand_for_small_types(dtype: str):
+    module = identity(dtype, (4,))
+    raw = np.array([0, 1, 2, 3], np.uint8)
+    for bits in (raw, raw.view(np.int8)):
+        assert module(bits).dtype == NUMPY[dtype] and np.array_equal(module(bits).view(np.uint8), raw)
+    assert np.array_equal(module(torch.from_numpy(raw)).view(torch.uint8).numpy(), raw)
+    with pytest.raises(CallError, match=f"the element type must be {dtype}"):
+        module(np.zeros(4, np.int16))
+    with pytest.raises(CallError, match="the element type must be u8"):
+        identity("u8", (4,))(raw.view(NUMPY[dtype]))
+
+
+def test_small_types_without_ml_dtypes():
+    """A runtime that has only NumPy gives the bits."""
+    script = textwrap.dedent("""
+        import sys
+        sys.modules["ml_dtypes"] = None
+        import numpy as np
+        import eyas.runtime
+        module = eyas.runtime.load(sys.argv[1])
+        x = np.array([3, 255, 128, 7], np.uint8)
+        y = module(x)
+        assert y.dtype == np.uint8 and np.array_equal(x, y), y
+    """)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/identity.eyas"
+        identity("f8e5m2", (4,)).save(path)
+        subprocess.run([sys.executable, "-c", script, path], check=True)
 
 
 def test_torch_that_wants_gradients():
@@ -125,9 +165,14 @@ def test_scalars():
     assert identity("i8", ())(-128) == -128
     assert identity("u64", ())(2**64 - 1) == 2**64 - 1
     assert identity("i32", ())(np.int32(5)) == 5
+    assert identity("i4", ())(-3) == ml_dtypes.int4(-3)
+    assert identity("u2", ())(3) == ml_dtypes.uint2(3)
     for dtype, value in [
         ("i8", 128),
         ("u8", -1),
+        ("i4", 8),
+        ("u2", -1),
+        ("f8e5m2", 1.0),
         ("i64", 2**63),
         ("i32", 1.0),
         ("i1", 1),

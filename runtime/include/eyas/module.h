@@ -35,6 +35,17 @@ typedef enum eyas_dtype_t {
   EYAS_DTYPE_U64 = 13,
   EYAS_DTYPE_C64 = 14,
   EYAS_DTYPE_C128 = 15,
+  // One element per byte; what is narrower than a byte is in its low bits.
+  EYAS_DTYPE_F8E4M3FN = 16,
+  EYAS_DTYPE_F8E4M3FNUZ = 17,
+  EYAS_DTYPE_F8E5M2 = 18,
+  EYAS_DTYPE_F8E5M2FNUZ = 19,
+  EYAS_DTYPE_F8E8M0 = 20,
+  EYAS_DTYPE_F4E2M1 = 21,
+  EYAS_DTYPE_I4 = 22,
+  EYAS_DTYPE_U4 = 23,
+  EYAS_DTYPE_I2 = 24,
+  EYAS_DTYPE_U2 = 25,
 } eyas_dtype_t;
 
 uint32_t eyas_dtype_bytes(uint32_t dtype);     // 0 for an unknown number

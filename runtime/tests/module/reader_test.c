@@ -67,7 +67,8 @@ int main(void) {
   check_reader();
   check_texts();
   check_refusals();
-  CHECK(eyas_dtype_bytes(EYAS_DTYPE_C128) == 16 && eyas_dtype_bytes(0) == 0 && eyas_dtype_bytes(16) == 0);
+  CHECK(eyas_dtype_bytes(EYAS_DTYPE_C128) == 16 && eyas_dtype_bytes(0) == 0 && eyas_dtype_bytes(26) == 0);
+  CHECK(eyas_dtype_bytes(EYAS_DTYPE_U2) == 1 && strcmp(eyas_dtype_name(EYAS_DTYPE_F8E5M2), "f8e5m2") == 0);
   CHECK(strcmp(eyas_dtype_name(EYAS_DTYPE_BF16), "bf16") == 0 && strcmp(eyas_dtype_name(99), "?") == 0);
   return check_summary("reader");
 }

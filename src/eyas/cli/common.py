@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from eyas.runtime import Module
 
 MODEL_ENDINGS = (".onnx", ".pt2", ".mlir", ".mlirbc", ".stablehlo")
-_SPEC = re.compile(r"(?P<dims>(?:\d+x)*)(?P<dtype>[a-z]+\d*)")
+_SPEC = re.compile(r"(?P<dims>(?:\d+x)*)(?P<dtype>[a-z]+\d*[a-z0-9]*)")
 
 INPUT_HELP = "@x.npy, or a shape with what to fill it: 1x3x224x224xf32=random, 4xi64=7. NAME=... gives one by name."
 
@@ -34,6 +34,20 @@ def open_module(path: Path, device: str, threads: int | None, quiet: bool = Fals
     from eyas.api import compile
 
     return compile(str(path), device=device, threads=threads, target=target, progress=False if quiet else None)
+
+
+ENTRY_HELP = "Which entry point to call. [default: main, or the only one]"
+
+
+def choose_entry(module: Module, entry: str) -> str:
+    """The name of the function that --entry means."""
+    names = list(module.functions)
+    if not entry and len(names) == 1:
+        return names[0]
+    if (entry or "main") not in names:
+        asked = f"--entry {entry}" if entry else "give --entry"
+        raise UsageError(f"{asked}: the module has {', '.join(names)}")
+    return entry or "main"
 
 
 def parse_shape(text: str) -> tuple[tuple[int, ...], np.dtype]:

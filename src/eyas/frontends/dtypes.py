@@ -1,7 +1,8 @@
 """Element types by their short names, as signatures and parameters use them.
 
 The IR has signless integers; the name keeps what the framework said: `u8` and `i8` are both `i8` in the IR, `bool` is
-`i1`, held as one byte per element.
+`i1`, held as one byte per element. Types of 8 bits and fewer that no arithmetic exists for (`f8e4m3fn`, `i4`, ...) are
+`i8` in the IR: their bits, one element per byte, in the low bits of it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,20 @@ TABLE = {
     "f64": ("float64", "f64"),
     "c64": ("complex64", "complex<f32>"),
     "c128": ("complex128", "complex<f64>"),
+    "f8e4m3fn": ("float8_e4m3fn", "i8"),
+    "f8e4m3fnuz": ("float8_e4m3fnuz", "i8"),
+    "f8e5m2": ("float8_e5m2", "i8"),
+    "f8e5m2fnuz": ("float8_e5m2fnuz", "i8"),
+    "f8e8m0": ("float8_e8m0fnu", "i8"),
+    "f4e2m1": ("float4_e2m1fn", "i8"),
+    "i4": ("int4", "i8"),
+    "u4": ("uint4", "i8"),
+    "i2": ("int2", "i8"),
+    "u2": ("uint2", "i8"),
 }
+
+# What is only stored: a program holds the bits.
+STORAGE = frozenset(tuple(TABLE)[tuple(TABLE).index("f8e4m3fn") :])
 
 # What a value may hold inside the program.
 ELEMENT_TYPES = frozenset({"index", *(ir for _, ir in TABLE.values())})
@@ -39,11 +53,11 @@ _BY_NUMPY_NAME = {numpy_name: name for name, (numpy_name, _) in TABLE.items()}
 
 @functools.cache
 def numpy_dtype(name: str) -> np.dtype:
-    """The NumPy dtype of a short name; `bf16` is ml_dtypes' extension type."""
-    if name == "bf16":
+    """The NumPy dtype of a short name; ml_dtypes has `bf16` and what is narrower."""
+    if name == "bf16" or name in STORAGE:
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(getattr(ml_dtypes, TABLE[name][0]))
     return np.dtype(TABLE[name][0])
 
 
@@ -62,7 +76,7 @@ def short_name(framework_name: str, what: str) -> str:
 
 # What upstream prints for signed, unsigned and signless integers, for text that arrives with types only.
 _BY_IR_NAME = {
-    **{ir: name for name, (_, ir) in TABLE.items() if not name.startswith("u")},
+    **{ir: name for name, (_, ir) in TABLE.items() if not name.startswith("u") and name not in STORAGE},
     **{f"si{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
     **{f"ui{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
     "index": "i64",

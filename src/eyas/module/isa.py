@@ -263,6 +263,17 @@ DTYPES: dict[str, tuple[int, int]] = {
     "u64": (13, 8),
     "c64": (14, 8),
     "c128": (15, 16),
+    # One element per byte; what is narrower than a byte is in its low bits.
+    "f8e4m3fn": (16, 1),
+    "f8e4m3fnuz": (17, 1),
+    "f8e5m2": (18, 1),
+    "f8e5m2fnuz": (19, 1),
+    "f8e8m0": (20, 1),
+    "f4e2m1": (21, 1),
+    "i4": (22, 1),
+    "u4": (23, 1),
+    "i2": (24, 1),
+    "u2": (25, 1),
 }
 DTYPE_NAMES = {number: name for name, (number, _) in DTYPES.items()}
 

@@ -19,7 +19,8 @@ from eyas.module.isa import DTYPES
 
 _DTYPES = {
     "F64": "f64", "F32": "f32", "F16": "f16", "BF16": "bf16", "BOOL": "i1", "I8": "i8", "U8": "u8", "I16": "i16",
-    "U16": "u16", "I32": "i32", "U32": "u32", "I64": "i64", "U64": "u64",
+    "U16": "u16", "I32": "i32", "U32": "u32", "I64": "i64", "U64": "u64", "F8_E4M3": "f8e4m3fn", "F8_E5M2": "f8e5m2",
+    "F8_E8M0": "f8e8m0",
 }  # fmt: skip
 
 
