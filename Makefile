@@ -13,7 +13,7 @@ EXTRAS := compiler,torch,onnx,jax,demo,bench,test,dev
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx lint bench docs system-deps clean
+.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo lint bench docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,9 @@ conformance-jax: build  ## every function of the JAX list against JAX; ARGS='--o
 
 conformance-onnx: build  ## every node test of the onnx package; ARGS='--filter resize' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.onnx $(ARGS)
+
+conformance-zoo: build  ## models of timm, transformers, torchvision and torch against PyTorch; ARGS='--only bert' narrows it
+	$(RUN) $(BIN)/python -m tests.conformance.zoo $(ARGS)
 
 lint: build  ## ruff and pyright
 	$(BIN)/ruff check src tests benchmarks examples

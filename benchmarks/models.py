@@ -71,23 +71,25 @@ def prepare_torchvision() -> None:
 _keep: list[Any] = []  # a library undeclares its ops when it is collected
 
 
-def calibrate_batch_norms(model: Any, photos: Any) -> None:
-    """Gives batch norms statistics of their own layers, and scales and shifts that differ.
+def calibrate_batch_norms(model: Any, *call: Any) -> None:
+    """Gives batch norms statistics of their own layers in that call, and scales and shifts that differ.
 
     Fresh ones are the identity, and folding an identity proves nothing; made-up statistics drown the input, so that
     the network answers the same to everything.
     """
     import torch
 
-    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
+    model.eval()
     with torch.no_grad():
-        for layer in layers:
-            layer.reset_running_stats()
-            layer.momentum = None  # the plain average of what passes
-            layer.weight.uniform_(0.5, 1.5)
-            layer.bias.normal_(0, 0.1)
-        model.train()
-        model(photos)
+        for layer in model.modules():
+            if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.track_running_stats:
+                layer.reset_running_stats()
+                layer.momentum = None  # the plain average of what passes
+                if layer.affine:
+                    layer.weight.uniform_(0.5, 1.5)
+                    layer.bias.normal_(0, 0.1)
+                layer.train()
+        model(*call)
     model.eval()
 
 

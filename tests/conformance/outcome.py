@@ -1,0 +1,23 @@
+"""How one case went: what the runners of all lists hand around."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+KINDS = ("passed", "unsupported", "wrong", "crashed")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`kind` is one of KINDS. The name's part before the slash is its group in the tables."""
+
+    name: str
+    kind: str
+    reason: str = ""
+    seconds: float = 0.0
+
+
+def one_line(error: BaseException | str, limit: int = 200) -> str:
+    """The message on one line, without folders of the machine that ran it."""
+    return " ".join(str(error).split()).replace(f"{Path.cwd()}/", "")[:limit]

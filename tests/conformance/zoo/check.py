@@ -1,0 +1,133 @@
+"""Runs one program of the zoo here and in its own framework, and says how it went."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from benchmarks.models import flat
+from tests.conformance.outcome import Outcome, one_line
+from tests.conformance.zoo.case import Case, Program
+
+import eyas
+from eyas.errors import EyasError, FrontendError, UnsupportedOpError
+
+# Each has a tuple CASES; a group is split where a file would get long.
+FILES = (
+    "cases_timm",
+    "cases_encoders",
+    "cases_decoders",
+    "cases_vision",
+    "cases_torchvision",
+    "cases_torch",
+)
+# A program whose answer hardly depends on its input would agree with anything.
+SENSITIVITY = 1e-3
+
+
+@functools.cache
+def all_cases() -> dict[str, Case]:
+    cases = [case for file in FILES for case in importlib.import_module(f"tests.conformance.zoo.{file}").CASES]
+    table = {case.name: case for case in cases}
+    assert len(table) == len(cases), "two cases have one name"
+    return table
+
+
+def check_compile(name: str) -> Outcome:
+    """Through `eyas.compile`."""
+    return _check(all_cases()[name], _compiled)
+
+
+def check_torch_compile(name: str) -> Outcome:
+    """Through `torch.compile(model, backend="eyas")`, and again with a batch that it has not seen."""
+    return _check(all_cases()[name], _torch_compiled)
+
+
+def _check(case: Case, compiler: Callable[[Program, tuple], Callable[..., Any]]) -> Outcome:
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    begin = time.perf_counter()
+    torch.manual_seed(0)
+    program = case.make()
+    calls = []
+    for sample in (0, 1):
+        torch.manual_seed(sample + 1)
+        calls.append(program.inputs(sample))
+    if compiler is _torch_compiled and case.batched:
+        calls.append(_joined(*calls))
+    with torch.no_grad():
+        reference = program.reference or program.model
+        expected = [flat(reference(*call)) for call in calls]
+        if program.judge is None:
+            assert _distance(expected[0], expected[1]) > SENSITIVITY, "the answer hardly depends on the input"
+        kind, reason = _compare(case, program, compiler, calls, expected)
+    return Outcome(case.name, kind, reason, time.perf_counter() - begin)
+
+
+def _compare(case: Case, program: Program, compiler: Callable, calls: list[tuple], expected: list[list]) -> tuple:
+    try:
+        run = compiler(program, calls[0])
+        for sample, (call, want) in enumerate(zip(calls, expected, strict=True)):
+            if problem := difference(flat(run(*call)), want, case.rtol):
+                return "wrong", f"sample {sample}: {problem}"
+        if program.judge is not None and (problem := program.judge(run)):
+            return "wrong", problem
+    except (UnsupportedOpError, FrontendError) as error:
+        return "unsupported", one_line(error)
+    except EyasError as error:
+        return "crashed", f"{type(error).__name__}: {one_line(error)}"
+    return "passed", ""
+
+
+def _compiled(program: Program, call: tuple[Any, ...]) -> Callable[..., Any]:
+    return eyas.compile(program.model, call)
+
+
+def _torch_compiled(program: Program, call: tuple[Any, ...]) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    return torch.compile(program.model, backend="eyas")
+
+
+def _joined(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(torch.cat(pair) for pair in zip(one, other, strict=True))
+
+
+def difference(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], rtol: float) -> str:
+    """What is wrong with our results, or ""."""
+    if len(ours) != len(theirs):
+        return f"{len(ours)} results instead of {len(theirs)}"
+    for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return f"result {index} is {one.dtype}{list(one.shape)} instead of {other.dtype}{list(other.shape)}"
+        if other.dtype.kind not in "fc":
+            if count := int((one != other).sum()):
+                return f"result {index} differs in {count} of {one.size}"
+            continue
+        # Where the reference has an infinity or no number, so must we.
+        odd = ~np.isfinite(other)
+        if not np.array_equal(one[odd], other[odd], equal_nan=True) or not np.isfinite(one[~odd]).all():
+            return f"result {index} has other infinities or NaNs"
+        if (error := _relative(one[~odd], other[~odd])) > rtol:
+            return f"result {index} has a relative error of {error:.1e}, more than {rtol:.0e}"
+    return ""
+
+
+def _distance(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
+    """How much results differ; those of other shapes differ."""
+    pairs = zip(one, other, strict=True)
+    return max(_relative(a, b) if a.shape == b.shape else 1.0 for a, b in pairs)
+
+
+def _relative(one: np.ndarray, other: np.ndarray) -> float:
+    if one.size == 0:
+        return 0.0
+    wide = np.complex128 if other.dtype.kind == "c" else np.float64
+    largest = max(float(np.abs(other.astype(wide)).max()), 1e-30)
+    return float(np.abs(one.astype(wide) - other.astype(wide)).max()) / largest
