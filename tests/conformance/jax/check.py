@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from tests.conformance.jax.case import Case
+from tests.conformance.outcome import Outcome, one_line
 
 import eyas
 from eyas.errors import EyasError, UnsupportedOpError
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """`kind` is passed, unsupported, wrong or crashed."""
-
-    name: str
-    kind: str
-    reason: str = ""
-    seconds: float = 0.0
-
-
+@functools.cache
 def all_cases() -> dict[str, Case]:
     from tests.conformance.jax import cases_lax, cases_numpy, cases_training
 
@@ -33,6 +24,10 @@ def all_cases() -> dict[str, Case]:
     table = {case.name: case for case in cases}
     assert len(table) == len(cases), "two cases have one name"
     return table
+
+
+def check_named(name: str) -> Outcome:
+    return check(all_cases()[name])
 
 
 def check(case: Case) -> Outcome:
@@ -58,9 +53,9 @@ def _compare(case: Case) -> tuple[str, str]:
                 return "wrong", f"step {step}: {problem}" if case.steps > 1 else problem
             state = _advance(case, state, got)
     except UnsupportedOpError as error:
-        return "unsupported", _one_line(error)
+        return "unsupported", one_line(error)
     except EyasError as error:
-        return "crashed", f"{type(error).__name__}: {_one_line(error)}"
+        return "crashed", f"{type(error).__name__}: {one_line(error)}"
     return "passed", ""
 
 
@@ -90,9 +85,3 @@ def _difference(got: Any, want: Any, case: Case) -> str:
             count = f"result {index} differs in {int(different.sum())} of {one.size}"
             return f"{count}, at {where}: {one[where]} instead of {other[where]}"
     return ""
-
-
-def _one_line(error: BaseException) -> str:
-    """The message on one line, without folders of the machine that ran it."""
-    text = " ".join(str(error).split()).replace(f"{Path.cwd()}/", "")
-    return text[:200]
