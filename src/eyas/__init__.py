@@ -12,12 +12,14 @@ from eyas.errors import EyasError
 
 if TYPE_CHECKING:
     from eyas.api import compile, export
+    from eyas.frontends.entries import Entry
     from eyas.runtime import Module, load
     from eyas.targets import Target
 
 __version__ = "0.1.0"
 
 _LAZY = {
+    "Entry": "eyas.frontends.entries",
     "compile": "eyas.api",
     "export": "eyas.api",
     "load": "eyas.runtime",
@@ -25,7 +27,7 @@ _LAZY = {
     "Target": "eyas.targets",
 }
 
-__all__ = ["EyasError", "Module", "Target", "__version__", "compile", "export", "load"]
+__all__ = ["Entry", "EyasError", "Module", "Target", "__version__", "compile", "export", "load"]
 
 
 def __getattr__(name: str) -> Any:

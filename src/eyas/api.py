@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from eyas.errors import CallError, ModuleError, UsageError
 from eyas.frontends import import_model
+from eyas.frontends.entries import import_entries
 from eyas.frontends.program import ImportedProgram, Signature
 from eyas.ir import clone_into
 from eyas.module import container
@@ -46,6 +47,12 @@ def compile(
 
         module = eyas.compile(model, (x,))
         module(x); module.save("model.eyas")
+
+    A mapping gives one module several entry points, which share equal weights and kernels; a value is a pair of model
+    and inputs, or an `eyas.Entry` when there is more to say:
+
+        module = eyas.compile({"encode": (encoder, (x,)), "decode": eyas.Entry(decoder, (y,), kwargs={"mask": m})})
+        module.encode(x); module["decode"](y, mask=m)
     """
     if not isinstance(example_inputs, (tuple, list)):
         raise UsageError(
@@ -58,6 +65,10 @@ def compile(
         if example_inputs or kwargs or dynamic_shapes is not None:
             raise UsageError("an exported program already has its inputs; pass it alone")
         imported = model._copy()
+    elif isinstance(model, Mapping):
+        if example_inputs or kwargs or dynamic_shapes is not None:
+            raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
+        imported = import_entries(model)
     else:
         imported = import_model(model, *example_inputs, dynamic_shapes=dynamic_shapes, **(kwargs or {}))
     options = Options(target=target, disable=tuple(disable), max_arena_bytes=max_arena_bytes)
@@ -155,4 +166,8 @@ def export(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: Any) ->
     exported = eyas.export(model, *example_inputs)
     print(exported); module = exported.compile()
     """
+    if isinstance(model, Mapping):
+        if args or kwargs or dynamic_shapes is not None:
+            raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
+        return Exported(import_entries(model))
     return Exported(import_model(model, *args, dynamic_shapes=dynamic_shapes, **kwargs))

@@ -77,6 +77,7 @@ from eyas.module import container
 from eyas.module.assembler import ProgramBuilder
 from eyas.module.program import Signature
 array = np.memmap({str(tmp_path / "w.bin")!r}, np.float32, "w+", shape=(50, 1_000_000))
+array[:, 0] = range(50)  # equal weights would be stored once
 records, data = container.layout_parameters({{f"w{{i}}": array[i] for i in range(50)}})
 builder = ProgramBuilder()
 [builder.parameter(r) for r in records]

@@ -122,8 +122,8 @@ def test_a_damaged_call_in_the_manifest_is_an_error(call, tmp_path):
     eyas.compile(Named(Output), (torch.ones(4),)).save(tmp_path / "m.eyas")
     parts = container.read(tmp_path / "m.eyas")
     images = {name: bytes(data) for name, data in parts.executables.items()}
-    damaged = container.to_bytes(parts.program, images, (), {**parts.manifest, "call": call})
-    with pytest.raises(ModuleError, match="'call' cannot be read"):
+    damaged = container.to_bytes(parts.program, images, (), {**parts.manifest, "calls": {"main": call}})
+    with pytest.raises(ModuleError, match="'calls' cannot be read"):
         eyas.load(damaged)
 
 
@@ -135,7 +135,7 @@ class Plain(nn.Module):
 def test_flat_calls_have_nothing_around_them():
     x = torch.ones(4)
     module = eyas.compile(Plain(), (x, x))
-    assert "call" not in module.manifest
+    assert "calls" not in module.manifest
     assert module._call is module.functions["main"]._call
     total, product = module(x, y=x)
     assert total.tolist() == [2.0] * 4 and product.tolist() == [1.0] * 4

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import INPUT_HELP, make_inputs, open_module, print_json, print_table
+from eyas.cli.common import ENTRY_HELP, INPUT_HELP, choose_entry, make_inputs, open_module, print_json, print_table
 
 if TYPE_CHECKING:
     from eyas.runtime import Module
@@ -21,6 +21,7 @@ _WARM_UP_SECONDS, _SECONDS, _LEAST_RUNS, _MOST_RUNS = 0.3, 2.0, 10, 10_000
 def command(
     module: Annotated[Path, typer.Argument(help="A .eyas module, or a model, which is compiled first.")],
     input: Annotated[list[str] | None, typer.Option("-i", "--input", help=INPUT_HELP)] = None,
+    entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into two seconds]")] = None,
@@ -29,9 +30,11 @@ def command(
 ) -> None:
     """Measure a module: median, spread, and GFLOP/s where known."""
     loaded = open_module(module, device, threads, quiet=json)
-    inputs = make_inputs(input or [], loaded.signature)
-    times = measure(loaded, inputs, runs)
-    flops = loaded.manifest.get("flops")
+    function = choose_entry(loaded, entry)
+    inputs = make_inputs(input or [], loaded.functions[function].signature)
+    times = measure(loaded, inputs, runs, function)
+    # The count is that of all entry points together.
+    flops = loaded.manifest.get("flops") if len(loaded.functions) == 1 else None
     report: dict[str, Any] = {
         "module": str(module),
         "target": loaded.manifest.get("provenance", {}).get("target", ""),
@@ -41,16 +44,16 @@ def command(
         "gflop_per_s": round(flops / (statistics(times)["median_us"] * 1e3), 3) if flops else None,
     }
     if per_dispatch:
-        report["dispatches"] = profile(loaded, inputs, min(len(times), 20))
+        report["dispatches"] = profile(loaded, inputs, min(len(times), 20), function)
     if json:
         print_json(report)
     else:
         _print(report)
 
 
-def measure(module: Module, inputs: list[Any], runs: int | None) -> list[float]:
+def measure(module: Module, inputs: list[Any], runs: int | None, entry: str = "") -> list[float]:
     """Microseconds of each call, in order, after a warm-up."""
-    call = next(iter(module.functions.values())) if len(module.functions) == 1 else module.functions["main"]
+    call = module.functions[choose_entry(module, entry)]
     begin = time.perf_counter()
     call(*inputs)
     while time.perf_counter() - begin < (_WARM_UP_SECONDS if runs is None else 0):
@@ -76,14 +79,14 @@ def statistics(times: list[float]) -> dict[str, Any]:
     return {"runs": len(times), **{name: round(float(value), 3) for name, value in zip(names, values, strict=True)}}
 
 
-def profile(module: Module, inputs: list[Any], runs: int) -> list[dict[str, Any]]:
+def profile(module: Module, inputs: list[Any], runs: int, entry: str | None = None) -> list[dict[str, Any]]:
     """One row for each kernel, slowest first: microseconds of all its dispatches in one call (median over calls)."""
     import numpy as np
 
     kernels = {kernel["name"]: kernel for kernel in module.manifest.get("kernels", ())}
     per_run: list[dict[str, float]] = []
     counts: dict[str, int] = {}
-    for events in module.profile(*inputs, runs=runs):
+    for events in module.profile(*inputs, runs=runs, entry=entry):
         took: dict[str, float] = defaultdict(float)
         counts = defaultdict(int)
         for event in events:

@@ -44,6 +44,8 @@ def command(
 
 def describe(path: Path, opened: Container) -> dict[str, Any]:
     """All that is known of a module without running it."""
+    from eyas.module import container
+
     manifest, program = opened.manifest, opened.program
     memory = dict(manifest.get("memory", {}))
     if memory.get("arena_lower_bound_bytes"):
@@ -59,6 +61,7 @@ def describe(path: Path, opened: Container) -> dict[str, Any]:
         ],
         "kernels": manifest.get("kernels", []),
         "flops": manifest.get("flops"),
+        "parameter_bytes": container.stored_bytes(program.parameters),
         "parameters": [
             {
                 "name": p.name,
@@ -77,7 +80,7 @@ def describe(path: Path, opened: Container) -> dict[str, Any]:
 def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
     print(f"{report['module']}: {show_bytes(report['bytes'])}")
     rows = [(name.replace("_", " "), value) for name, value in report["provenance"].items() if value]
-    rows += [("function", f"{name}{signature}") for name, signature in report["functions"].items()]
+    rows += [("entry point", f"{name}{signature}") for name, signature in report["functions"].items()]
     for one in report["executables"]:
         rows.append(("executable", f"{one['name']}: {one['format']}, {show_bytes(one['bytes'])}"))
         if one["features"]:
@@ -88,8 +91,9 @@ def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
     by_strategy = ", ".join(f"{count} {name}" for name, count in used.items())
     rows.append(("kernels", f"{len(report['kernels'])}" + (f": {by_strategy}" if used else "")))
     if report["flops"]:
-        rows.append(("flops", f"{report['flops'] / 1e6:,.3f} million a call"))
-    stored = sum(one["bytes"] for one in report["parameters"])
+        of_what = "a call" if len(report["functions"]) == 1 else "in one call of each entry point"
+        rows.append(("flops", f"{report['flops'] / 1e6:,.3f} million {of_what}"))
+    stored = report["parameter_bytes"]
     files = sorted({one["file"] for one in report["parameters"] if "file" in one})
     outside = f" in {', '.join(files)}" if files else ""
     rows.append(("parameters", f"{len(report['parameters'])}, {show_bytes(stored)}{outside}"))

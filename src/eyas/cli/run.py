@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import INPUT_HELP, make_inputs, note, open_module, print_json
+from eyas.cli.common import ENTRY_HELP, INPUT_HELP, choose_entry, make_inputs, note, open_module, print_json
 from eyas.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def command(
     output: Annotated[
         list[str] | None, typer.Option("-o", "--output", help="A folder for all results, or @y.npy for each in turn.")
     ] = None,
-    function: Annotated[str, typer.Option(help="Which function to call.")] = "main",
+    entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     json: Annotated[bool, typer.Option("--json", help="Results as JSON.")] = False,
@@ -32,9 +32,7 @@ def command(
     import numpy as np
 
     loaded = open_module(module, device, threads, quiet=json)
-    if function not in loaded.functions:
-        raise UsageError(f"--function {function}: the module has {', '.join(loaded.functions)}")
-    call = loaded.functions[function]
+    call = loaded.functions[choose_entry(loaded, entry)]
     inputs = make_inputs(input or [], call.signature)
     if not input and inputs and not json:
         note("no --input: random numbers are used")

@@ -1,7 +1,8 @@
 """What every frontend makes: one program in the input contract, its parameters, its signature, and where it came from.
 
-The contract, which `verify-input-contract` checks: one public `func.func @main` on ranked tensors of signless integers
-and floats; ops of func, linalg, tensor, arith, math, scf, complex and tm_tensor only; weights are `flow.parameter`s.
+The contract, which `verify-input-contract` checks: one public `func.func` for each entry point (`@main` when there is
+one) on ranked tensors of signless integers and floats; ops of func, linalg, tensor, arith, math, scf, complex and
+tm_tensor only; weights are `flow.parameter`s.
 """
 
 from __future__ import annotations
@@ -42,6 +43,15 @@ class Signature:
 
 
 @dataclass(frozen=True)
+class EntryPoint:
+    """What calling one function of a program takes and gives, flat and as the model nests it."""
+
+    signature: Signature
+    in_tree: CallTree
+    out_tree: Tree
+
+
+@dataclass(frozen=True)
 class Source:
     """Where a program came from: `pytorch`, `onnx`, `jax` or `mlir`, and a short description for people."""
 
@@ -51,7 +61,10 @@ class Source:
 
 @dataclass
 class ImportedProgram:
-    """A model inside the input contract. `in_tree` flattens a call's arguments, `out_tree` nests its results."""
+    """A model inside the input contract. `in_tree` flattens a call's arguments, `out_tree` nests its results.
+
+    A program of several entry points has them in `entries`; the fields are then those of the first.
+    """
 
     module: mlir.Module
     parameters: Mapping[str, Parameter]
@@ -62,6 +75,11 @@ class ImportedProgram:
     # The text of the program as the framework's dialect had it, before any lowering; None when it came as linalg.
     early_text: Callable[[int], str] | None = field(default=None, repr=False)
     _digest: str | None = field(default=None, repr=False)
+    entries: Mapping[str, EntryPoint] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.entries:
+            self.entries = {"main": EntryPoint(self.signature, self.in_tree, self.out_tree)}
 
     def as_text(self, large_elements_limit: int = 16, level: str = "linalg") -> str:
         """Readable MLIR: `level` is 'linalg' (the input contract) or 'source' (torch or StableHLO ops)."""
@@ -89,7 +107,9 @@ class ImportedProgram:
 
     def __str__(self) -> str:
         weights = f"{len(self.parameters)} parameters, {self.parameter_bytes / 2**20:.1f} MiB"
-        return f"{self.source.kind} program {self.source.description} {self.signature}, {weights}"
+        entries = self.entries.items()
+        calls = ", ".join(f"{'' if len(entries) == 1 else name}{entry.signature}" for name, entry in entries)
+        return f"{self.source.kind} program {self.source.description} {calls}, {weights}"
 
 
 def count_ops(root: mlir.Operation) -> Counter[str]:

@@ -43,6 +43,7 @@ _INDEX_MAGIC = b"EYASIDX\0"
 _PADDING_ID = 0x5945  # 'EY': the extra field that holds padding
 _EPOCH = (2020, 1, 1, 0, 0, 0)  # fixed, so that equal modules are equal files
 _CHUNK = 1 << 22
+_COMPARED_FIRST = 256  # elements
 _ZIP64_FROM = 0xFFFF_FFFF
 
 # Something whose bytes are a parameter: an array or memoryview, in C order.
@@ -52,22 +53,49 @@ Data = Any
 def dtype_name(array: Any) -> str:
     """Eyas's name for a NumPy (or ml_dtypes) array's element type."""
     names = {"bool": "i1", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
+    names |= {"float8_e8m0fnu": "f8e8m0", "float4_e2m1fn": "f4e2m1"}
     name = str(array.dtype)
-    short = names.get(name) or name.replace("uint", "u").replace("int", "i").replace("float", "f")
+    short = names.get(name) or name.replace("uint", "u").replace("int", "i").replace("float", "f").replace("_", "")
     if short not in DTYPES:
         raise ModuleError(f"arrays of {name} cannot be stored; use one of {', '.join(DTYPES)}")
     return short
 
 
 def layout_parameters(arrays: Mapping[str, Any]) -> tuple[tuple[Parameter, ...], list[tuple[int, Data]]]:
-    """Gives each array its place in parameters.bin: the records for the Program, and (offset, array) for `write`."""
+    """Gives each array its place in parameters.bin: the records for the Program, and (offset, array) for `write`.
+
+    Arrays with the same bytes share one place.
+    """
     records, data, offset = [], [], 0
+    first = equal_arrays(arrays)
+    places: dict[str, int] = {}
     for name, array in arrays.items():
-        record = Parameter(name, dtype_name(array), tuple(int(d) for d in array.shape), offset)
+        record = Parameter(name, dtype_name(array), tuple(int(d) for d in array.shape), places.get(first[name], offset))
         records.append(record)
-        data.append((offset, array))
-        offset = -(-(offset + record.bytes) // ALIGNMENT) * ALIGNMENT
+        if first[name] == name:
+            places[name] = offset
+            data.append((offset, array))
+            offset = -(-(offset + record.bytes) // ALIGNMENT) * ALIGNMENT
     return tuple(records), data
+
+
+def equal_arrays(arrays: Mapping[str, Any]) -> dict[str, str]:
+    """For each array the name of the first one with the same bytes. Whole arrays are compared only when they begin
+    alike, so that weights which differ are not read."""
+    first: dict[str, str] = {}
+    seen: dict[tuple[int, bytes], list[str]] = {}
+    for name, array in arrays.items():
+        head = array.flat[:_COMPARED_FIRST].tobytes()
+        same = seen.setdefault((array.nbytes, head), [])
+        first[name] = next((other for other in same if _same_bytes(arrays[other], array)), name)
+        if first[name] == name:
+            same.append(name)
+    return first
+
+
+def _same_bytes(left: Any, right: Any) -> bool:
+    a, b = _bytes_view(left), _bytes_view(right)
+    return all(a[at : at + _CHUNK] == b[at : at + _CHUNK] for at in range(0, a.nbytes, _CHUNK))
 
 
 def write(
@@ -216,8 +244,13 @@ def describe(program: Program) -> dict[str, Any]:
             e.name: {"format": e.format, "features": list(e.features), "exports": [x.name for x in e.exports]}
             for e in program.executables
         },
-        "parameters": {"count": len(program.parameters), "bytes": sum(p.bytes for p in program.parameters)},
+        "parameters": {"count": len(program.parameters), "bytes": stored_bytes(program.parameters)},
     }
+
+
+def stored_bytes(parameters: Iterable[Parameter]) -> int:
+    """What weights take in their files, where equal ones are stored once."""
+    return sum({(p.external, p.key, p.offset, p.bytes): p.bytes for p in parameters}.values())
 
 
 @dataclass(frozen=True)

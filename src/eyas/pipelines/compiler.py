@@ -19,12 +19,13 @@ from eyas.codegen.common.flops import count_flops
 from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.frontends.parameters import Parameter as ImportedParameter
-from eyas.frontends.program import Argument, ImportedProgram
+from eyas.frontends.program import Argument, EntryPoint, ImportedProgram
 from eyas.frontends.program import Signature as ImportedSignature
 from eyas.ir import make_context, parse_module, raise_as_compile_error
 from eyas.ir.walk import find_ops, functions
 from eyas.module import container
 from eyas.module.program import Program, Signature, Symbol, TensorSpec
+from eyas.passes.dispatch.shapes import SIGNATURE
 from eyas.passes.schedule.plan_memory import ARENA_BYTES, LOWER_BOUND_BYTES
 from eyas.pipelines import weights_file
 from eyas.pipelines.encode import encode_program
@@ -34,23 +35,27 @@ from eyas.targets import Target
 
 Observer = Callable[[Phase, str, float], None]
 
-# Module attributes that make a dump complete: a later process resumes from it with nothing but the weights.
-SIGNATURE, CALL, SOURCE, SOURCE_DIGEST = "flow.signature", "flow.call", "flow.source", "flow.source_digest"
+# Attributes of functions (the first two) and of the module that make a dump complete: a later process resumes from it
+# with nothing but the weights.
+CALL, SOURCE, SOURCE_DIGEST = "flow.call", "flow.source", "flow.source_digest"
 WORK = "hal.work"  # kernel -> [flops of one dispatch or -1, how often it is dispatched]
 PARAMETERS_FILE = "parameters.safetensors"
 
 
 @dataclass
 class Compilation:
-    """A compilation under way: the module, its parameters, and how long each phase took."""
+    """A compilation under way: the module, its parameters, and how long each phase took.
+
+    `signatures` and `call_trees` are by the names of the entry functions.
+    """
 
     module: mlir.Module
     parameters: dict[str, Any]
-    signature: ImportedSignature
+    signatures: Mapping[str, ImportedSignature]
     options: Options
     source: str = ""
     source_digest: str = ""
-    call_tree: dict[str, Any] = field(default_factory=dict)
+    call_trees: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     last_good: tuple[Phase | None, bytes] = (None, b"")
     """The last phase that was completed and its module as bytecode: what a reproducer starts from."""
@@ -61,11 +66,11 @@ class Compilation:
         made = Compilation(
             imported.module,
             parameters,
-            imported.signature,
+            {name: entry.signature for name, entry in imported.entries.items()},
             replace(options, parameters=parameters),
             f"{imported.source.kind}: {imported.source.description}",
             imported.digest,
-            call_tree_of(imported),
+            {name: tree for name, entry in imported.entries.items() if (tree := call_tree_of(entry))},
         )
         made._write_attributes()
         return made
@@ -76,23 +81,24 @@ class Compilation:
     ) -> Compilation:
         """Takes up a dump of any phase; go on with `run` from the phase after it."""
         module = parse_module(text, make_context(), source)
-        attributes = module.operation.attributes
-        if SIGNATURE not in attributes:
-            raise CompileError(
-                f"{source} has no '{SIGNATURE}' on its module, so it is not a dump of a phase; write one with"
-                " `eyas compile --dump-phases` or `--to`, or compile the file without `--from`"
-            )
-
-        def text_of(name: str) -> str:
-            return mlir.StringAttr(attributes[name]).value if name in attributes else ""
-
+        signatures, calls = {}, {}
         try:
-            signature, call = signature_from_text(text_of(SIGNATURE)), ast.literal_eval(text_of(CALL) or "{}")
+            for function in entry_functions(module):
+                name = function.attributes["sym_name"].value
+                signatures[name] = signature_from_text(_text_of(function, SIGNATURE))
+                if call := ast.literal_eval(_text_of(function, CALL) or "{}"):
+                    calls[name] = call
         except (ValueError, KeyError, TypeError, SyntaxError) as error:
             raise CompileError(f"{source}: '{SIGNATURE}' or '{CALL}' cannot be read: {error}") from None
+        if not signatures:
+            raise CompileError(
+                f"{source} has no '{SIGNATURE}' on a function, so it is not a dump of a phase; write one with"
+                " `eyas compile --dump-phases` or `--to`, or compile the file without `--from`"
+            )
         parameters = dict(weights)
         options = replace(options, parameters=parameters)
-        return Compilation(module, parameters, signature, options, text_of(SOURCE), text_of(SOURCE_DIGEST), call)
+        origin, digest = (_text_of(module.operation, name) for name in (SOURCE, SOURCE_DIGEST))
+        return Compilation(module, parameters, signatures, options, origin, digest, calls)
 
     def run(
         self,
@@ -147,15 +153,18 @@ class Compilation:
             self.module.operation.attributes[WORK] = mlir.DictAttr.get(work)
 
     def _write_attributes(self) -> None:
-        values = {
-            SIGNATURE: signature_to_text(self.signature),
-            CALL: repr(self.call_tree) if self.call_tree else "",
-            SOURCE: self.source,
-            SOURCE_DIGEST: self.source_digest,
-        }
-        for name, value in values.items():
+        values = [
+            (self.module.operation, SOURCE, self.source),
+            (self.module.operation, SOURCE_DIGEST, self.source_digest),
+        ]
+        for function in functions(self.module):
+            name = function.attributes["sym_name"].value
+            values.append((function.operation, SIGNATURE, signature_to_text(self.signatures[name])))
+            if name in self.call_trees:
+                values.append((function.operation, CALL, repr(self.call_trees[name])))
+        for op, name, value in values:
             if value:
-                self.module.operation.attributes[name] = mlir.StringAttr.get(value, self.module.context)
+                op.attributes[name] = mlir.StringAttr.get(value, self.module.context)
 
     def finish(self, external_weights: Path | None = None) -> CompiledProgram:
         """Encodes the program after the last phase. `external_weights` is a safetensors file to write, which must
@@ -170,23 +179,21 @@ class Compilation:
         arrays = {key: self.parameters[key].array() for key in self.parameters if key in used}
         records, data = container.layout_parameters(arrays)
         if external_weights is not None and records:
-            weights_file.write(external_weights, {key: self.parameters[key] for key in arrays})
-            file = external_weights.name
-            records = tuple(replace(one, offset=0, external=file, key=one.name) for one in records)
+            kept = {(one.offset, one.dtype, one.shape): one.name for one in reversed(records)}
+            weights_file.write(external_weights, {key: self.parameters[key] for key in kept.values()})
+            records = tuple(
+                replace(one, offset=0, external=external_weights.name, key=kept[one.offset, one.dtype, one.shape])
+                for one in records
+            )
             data = []
         by_name = {record.name: record for record in records}
-        signature = to_program_signature(self.signature)
-        names = [function.attributes["sym_name"].value for function in functions(self.module)]
-        program, images = encode_program(self.module, {name: signature for name in names}, by_name)
+        signatures = {name: to_program_signature(signature) for name, signature in self.signatures.items()}
+        program, images = encode_program(self.module, signatures, by_name)
         return CompiledProgram(program, images, data, self.manifest())
 
     def manifest(self) -> dict[str, Any]:
-        """Provenance and statistics."""
-        main = functions(self.module)[0]
-        memory = {}
-        for key, name in ((ARENA_BYTES, "arena_bytes"), (LOWER_BOUND_BYTES, "arena_lower_bound_bytes")):
-            if key in main.attributes:
-                memory[name] = main.attributes[key].value
+        """Provenance and statistics. The arena is that of the entry point which needs the most."""
+        memory = max(map(_arena, functions(self.module)), key=lambda one: one.get("arena_bytes", 0))
         attributes = self.module.operation.attributes
         counted = mlir.DictAttr(attributes[WORK]) if WORK in attributes else {}
         work = {
@@ -218,8 +225,22 @@ class Compilation:
             "memory": memory,
             "flops": total,
             "kernels": executables,
-            **({"call": self.call_tree} if self.call_tree else {}),
+            **({"calls": dict(self.call_trees)} if self.call_trees else {}),
         }
+
+
+def entry_functions(module: mlir.Module) -> list[mlir.OpView]:
+    """The functions that a call may name, in any phase."""
+    return [function for function in functions(module) if SIGNATURE in function.attributes]
+
+
+def _text_of(op: mlir.Operation | mlir.OpView, name: str) -> str:
+    return mlir.StringAttr(op.attributes[name]).value if name in op.attributes else ""
+
+
+def _arena(function: mlir.OpView) -> dict[str, int]:
+    keys = ((ARENA_BYTES, "arena_bytes"), (LOWER_BOUND_BYTES, "arena_lower_bound_bytes"))
+    return {name: function.attributes[key].value for key, name in keys if key in function.attributes}
 
 
 def _report(observer: Observer, phase: Phase, step: Any, _: mlir.Module, seconds: float) -> None:
@@ -301,9 +322,9 @@ def signature_from_text(text: str) -> ImportedSignature:
     return ImportedSignature(arguments(data["arguments"]), arguments(data["results"]), symbols)
 
 
-def call_tree_of(imported: ImportedProgram) -> dict[str, Any]:
+def call_tree_of(entry: EntryPoint) -> dict[str, Any]:
     """How the model's own call nests, as plain data; empty for flat positional tensors and flat results."""
-    call, out = imported.in_tree, imported.out_tree
+    call, out = entry.in_tree, entry.out_tree
     flat_in = not call.keywords.children and all(child.kind == "leaf" for child in call.positional.children)
     flat_out = out.kind == "leaf" or (
         out.kind == "tuple" and len(out.children) > 1 and all(child.kind == "leaf" for child in out.children)

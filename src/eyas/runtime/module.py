@@ -68,7 +68,7 @@ class Function:
 
     def __init__(self, context: _core.Context, name: str, signature: Signature) -> None:
         self.name, self.signature = name, signature
-        self._call = _core.Function(context, name)
+        self._call: Callable[..., Any] = _core.Function(context, name)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self._call(*args) if not named else self._call(*self._order(args, named))
@@ -87,8 +87,26 @@ class Function:
         return f"<eyas function {self.name}{self.signature}>"
 
 
+class EntryPoint:
+    """One entry point of a module; the call and its results nest as the model's own did."""
+
+    def __init__(self, function: Function, trees: Any = None) -> None:
+        self.name, self.signature = function.name, function.signature
+        self.call: Callable[..., Any] = function._call
+        self.call_named: Callable[..., Any] = function
+        if trees is not None:
+            self.call = self.call_named = _nested_call(function._call, trees)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.call_named(*args, **named) if named else self.call(*args)
+
+    def __repr__(self) -> str:
+        return f"<eyas entry point {self.name}{self.signature}>"
+
+
 class Module:
-    """A module on a device. Calling it calls its function `main` (or its only one).
+    """A module on a device. Calling it calls its entry point `main` (or its only one); `module.name(...)` and
+    `module["name"](...)` call the others.
 
     The call and its results nest as the model's own did: dicts, keyword arguments, objects of the framework where it
     is loaded. `functions` have the flat form: arrays in, one array or a tuple of them out. NumPy gives NumPy, torch
@@ -102,18 +120,38 @@ class Module:
         self.functions: dict[str, Function] = {
             name: Function(self._context, name, signature) for name, signature in signatures.items()
         }
-        only = next(iter(self.functions.values())) if len(self.functions) == 1 else None
-        self._main = self.functions.get("main", only)
-        self._call: Callable[..., Any] = self._main._call if self._main else self._no_main
-        self._call_named: Callable[..., Any] = self._main or self._no_main
-        if self._main and "call" in self.manifest:
-            self._call = self._call_named = _nested_call(self._main._call, self.manifest["call"])
+        calls = self.manifest.get("calls", {})
+        if not isinstance(calls, dict):
+            raise ModuleError(f"manifest.json: 'calls' must be an object, it is a {type(calls).__name__}")
+        self.entries: dict[str, EntryPoint] = {
+            name: EntryPoint(function, calls.get(name)) for name, function in self.functions.items()
+        }
+        only = next(iter(self.entries.values())) if len(self.entries) == 1 else None
+        self._main = self.entries.get("main", only)
+        self._call: Callable[..., Any] = self._main.call if self._main else self._no_main
+        self._call_named: Callable[..., Any] = self._main.call_named if self._main else self._no_main
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self._call_named(*args, **named) if named else self._call(*args)
 
+    def __getitem__(self, name: str) -> EntryPoint:
+        if name not in self.entries:
+            raise CallError(f"the module has no entry point {name!r}; it has: {', '.join(self.entries)}")
+        return self.entries[name]
+
+    def __getattr__(self, name: str) -> EntryPoint:
+        # Reached only for names that the class does not have; an entry with such a name is module["name"].
+        entries = self.__dict__.get("entries", {})
+        if name in entries:
+            return entries[name]
+        known = f"; its entry points: {', '.join(entries)}" if entries else ""
+        raise AttributeError(f"a module has no attribute {name!r}{known}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.__dict__.get("entries", ())]
+
     def _no_main(self, *args: Any, **named: Any) -> Any:
-        raise CallError(f"the module has no function 'main'; call one of .functions: {', '.join(self.functions)}")
+        raise CallError(f"the module has no entry point 'main'; call one of these: {', '.join(self.entries)}")
 
     @property
     def signature(self) -> Signature:
@@ -127,9 +165,12 @@ class Module:
     def manifest(self) -> dict[str, Any]:
         """Provenance: compiler version, target, flags, source digest, statistics."""
         try:
-            return json.loads(self._core.manifest())
+            manifest = json.loads(self._core.manifest())
         except ValueError as error:
             raise ModuleError(f"manifest.json is not JSON: {error}") from error
+        if not isinstance(manifest, dict):
+            raise ModuleError(f"manifest.json must hold an object, it holds a {type(manifest).__name__}")
+        return manifest
 
     @property
     def device(self) -> dict[str, Any]:
@@ -161,13 +202,13 @@ class Module:
             part.unlink(missing_ok=True)
             raise
 
-    def profile(self, *args: Any, runs: int = 1, function: str | None = None) -> list[list[Event]]:
+    def profile(self, *args: Any, runs: int = 1, entry: str | None = None) -> list[list[Event]]:
         """Calls the module `runs` times, after one call to warm up, and times every command: one list for each run.
 
         Runs in a context of its own, so that ordinary calls stay free of timers.
         """
         context = _core.Context(self._core, self._device, 0, True)
-        name = function or (self._main.name if self._main else self._no_main())
+        name = entry or (self._main.name if self._main else self._no_main())
         call = _core.Function(context, name)
         call(*args)
         context.profile()
@@ -188,7 +229,7 @@ def _nested_call(call: Callable[..., Any], trees: Any) -> Callable[..., Any]:
     try:
         arguments, single = CallTree.from_json(trees["in"]), Tree.from_json(trees["out"]).leaf_count == 1
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration, RecursionError) as error:
-        raise ModuleError(f"manifest.json: 'call' cannot be read: {type(error).__name__}: {error}") from error
+        raise ModuleError(f"manifest.json: 'calls' cannot be read: {type(error).__name__}: {error}") from error
 
     @functools.cache
     def results() -> Tree:  # at the first call, when the framework of the results is loaded if it ever is

@@ -73,7 +73,7 @@ def test_run_inputs(eyas, module, inputs, code, message):
 
 def test_unknown_device_function_and_outputs(eyas, module):
     assert eyas("run", module, "--device", "toaster").code == 2
-    assert "the module has main" in eyas("run", module, "--function", "other").err
+    assert "the module has main" in eyas("run", module, "--entry", "other").err
     assert "2 results" in eyas("run", module, "--output", "@one.npy").err
     assert eyas("bench", module, "--threads", 0).code == 2
 

@@ -36,12 +36,12 @@ class FoldIndexRanges(Pass):
     name: ClassVar[str] = "fold-index-ranges"
 
     def run(self, module: mlir.Module) -> None:
-        bounds, dims = {}, []
-        if SIGNATURE in module.operation.attributes:
-            signature = ast.literal_eval(module.operation.attributes[SIGNATURE].value)
-            bounds = signature["symbols"]
-            dims = [argument[2] for argument in signature["arguments"]]
         for function in functions(module):
+            bounds, dims = {}, []
+            if SIGNATURE in function.attributes:
+                signature = ast.literal_eval(function.attributes[SIGNATURE].value)
+                bounds = signature["symbols"]
+                dims = [argument[2] for argument in signature["arguments"]]
             ranges: dict[mlir.Value, _Range] = {}
             for op in list(entry_block(function).operations):
                 _visit(op.operation, ranges, bounds, dims)

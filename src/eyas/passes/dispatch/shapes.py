@@ -14,6 +14,7 @@ from eyas.ir import describe_location
 from eyas.ir.walk import defining_op
 
 SIGNATURE = "flow.signature"
+"""On an entry function: its arguments and results as the runtime checks them, a Python literal."""
 
 
 def dims_of(value: mlir.Value) -> list[mlir.Value]:
@@ -55,10 +56,10 @@ def argument_dim(value: mlir.Value, dim: int) -> mlir.Value:
 def first_with_same_symbol(argument: mlir.Value, dim: int) -> tuple[mlir.Value, int]:
     """The first argument and dimension that the signature gives the same symbol; the runtime checks that they agree."""
     block = argument.owner
-    module = block.owner.operation.parent
-    if module is None or SIGNATURE not in module.operation.attributes:
+    function = block.owner.operation
+    if SIGNATURE not in function.attributes:
         return argument, dim
-    arguments = _dims_by_argument(module.operation.attributes[SIGNATURE].value)
+    arguments = _dims_by_argument(function.attributes[SIGNATURE].value)
     number = mlir.BlockArgument(argument).arg_number
     symbol = arguments[number][dim] if number < len(arguments) and dim < len(arguments[number]) else None
     if not isinstance(symbol, str) or not symbol.isidentifier():

@@ -42,7 +42,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class VerifyInputContract(Pass):
-    """Checks that a module is one public `@main` on ranked tensors with known ops and element types.
+    """Checks that a module has public functions only, on ranked tensors with known ops and element types.
 
     The first offence is an `UnsupportedOpError` that names the op, the user's node or line, and the reason; further
     ops of other kinds are counted, so that one run tells all that is missing.
@@ -108,19 +108,18 @@ def _check_functions(module: mlir.Module) -> None:
     others = sorted({op.operation.name for op in module.body.operations} - {"func.func"})
     names = [mlir.StringAttr(op.attributes["sym_name"]).value for op in functions]
     if others and _is_known(others[0]):
-        raise FrontendError(f"the module must hold one function @main; it also has '{others[0]}' at top level")
-    if not others and names != ["main"]:
-        seen = ", ".join(f"@{name}" for name in names) or "no function"
-        raise FrontendError(f"the module must hold exactly one function, @main; it has {seen}")
-    for op in functions:
+        raise FrontendError(f"the module must hold functions only; it also has '{others[0]}' at top level")
+    if not others and not functions:
+        raise FrontendError("the module must hold a function for each entry point; it has none")
+    for name, op in zip(names, functions, strict=True):
         if "sym_visibility" in op.attributes and "private" in str(op.attributes["sym_visibility"]):
-            raise FrontendError("@main must be public")
+            raise FrontendError(f"@{name} must be public")
         type_ = mlir.FunctionType(mlir.TypeAttr(op.attributes["function_type"]).value)
         for position, kind in [*((t, "argument") for t in type_.inputs), *((t, "result") for t in type_.results)]:
             if not isinstance(position, mlir.RankedTensorType):
-                raise FrontendError(f"every {kind} of @main must be a ranked tensor, got {position}")
+                raise FrontendError(f"every {kind} of @{name} must be a ranked tensor, got {position}")
         if not op.regions[0].blocks:
-            raise FrontendError("@main has no body")
+            raise FrontendError(f"@{name} has no body")
 
 
 def _block_arguments(op: mlir.Operation) -> list[mlir.Value]:

@@ -40,6 +40,8 @@ class EvaluateConstants(Pass):
     """
 
     name: ClassVar[str] = "evaluate-constants"
+    disable: tuple[str, ...] = ()
+    """What is switched off in the program is switched off in its constant part too."""
     parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def run(self, module: mlir.Module) -> None:
@@ -49,7 +51,7 @@ class EvaluateConstants(Pass):
             constant = _constant_ops(block)
             leaves = _leaves(block, constant)
             if leaves:
-                arrays = _evaluate(leaves, constant, self.parameters)
+                arrays = _evaluate(leaves, constant, self.parameters, self.disable)
                 self._replace(leaves, arrays)
 
     def _store_tables(self, block: mlir.Block) -> None:
@@ -181,7 +183,9 @@ def _first_parameter(op: mlir.Operation) -> str | None:
     return None
 
 
-def _evaluate(leaves: list[mlir.Value], constant: set[mlir.Operation], parameters: dict[str, Any]) -> list[np.ndarray]:
+def _evaluate(
+    leaves: list[mlir.Value], constant: set[mlir.Operation], parameters: dict[str, Any], disable: tuple[str, ...]
+) -> list[np.ndarray]:
     """Clones what the leaves need into a program of its own, compiles it for this machine, and runs it."""
     from eyas.pipelines.compiler import Compilation
     from eyas.pipelines.phases import Options, Phase
@@ -209,7 +213,7 @@ def _evaluate(leaves: list[mlir.Value], constant: set[mlir.Operation], parameter
         func.ReturnOp([clones[leaf] for leaf in leaves], loc=mlir.Location.unknown())
     arguments = tuple(_argument(key, types[key]) for key in keys)
     results = tuple(_argument(f"r{index}", leaf.type) for index, leaf in enumerate(leaves))
-    compilation = Compilation(module, {}, Signature(arguments, results), Options())
+    compilation = Compilation(module, {}, {"main": Signature(arguments, results)}, Options(disable=disable))
     compilation.run(Phase.DISPATCH, Phase.VM)
     made = load(compilation.finish().to_bytes())(*(_as_stored(parameters[key].array()) for key in keys))
     return [made] if len(leaves) == 1 else list(made)

@@ -1,9 +1,10 @@
 // RUN: eyas opt %s --passes fold-index-ranges,canonicalize | filecheck %s
 
 // 'seq' is between 1 and 512, 'rows' has no bounds.
-module attributes {flow.signature = "{'arguments': [['x', 'f32', ['seq', 'rows']]], 'results': [], 'symbols': {'seq': [1, 512], 'rows': [0, None]}}"} {
+module {
   // CHECK-LABEL: func.func @main
-  func.func @main(%x: tensor<?x?xf32>) -> (index, index, index, index) {
+  func.func @main(%x: tensor<?x?xf32>) -> (index, index, index, index)
+      attributes {flow.signature = "{'arguments': [['x', 'f32', ['seq', 'rows']]], 'results': [], 'symbols': {'seq': [1, 512], 'rows': [0, None]}}"} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c512 = arith.constant 512 : index

@@ -1,10 +1,11 @@
 // RUN: eyas opt %s --passes unify-dimensions,canonicalize,cse | filecheck %s
 
 // Both arguments are [batch, seq]; the third has a size of its own.
-module attributes {flow.signature = "{'arguments': [['x', 'f32', ['batch', 'seq']], ['mask', 'i1', ['batch', 'seq']], ['y', 'f32', ['rows']]], 'results': [], 'symbols': {'batch': [0, None], 'seq': [0, None], 'rows': [0, None]}}"} {
+module {
   // CHECK-LABEL: func.func @main
   // CHECK-SAME: [[X:%.*]]: tensor<?x?xf32>, [[MASK:%.*]]: tensor<?x?xi1>, [[Y:%.*]]: tensor<?xf32>
-  func.func @main(%x: tensor<?x?xf32>, %mask: tensor<?x?xi1>, %y: tensor<?xf32>) -> (index, index, index) {
+  func.func @main(%x: tensor<?x?xf32>, %mask: tensor<?x?xi1>, %y: tensor<?xf32>) -> (index, index, index)
+      attributes {flow.signature = "{'arguments': [['x', 'f32', ['batch', 'seq']], ['mask', 'i1', ['batch', 'seq']], ['y', 'f32', ['rows']]], 'results': [], 'symbols': {'batch': [0, None], 'seq': [0, None], 'rows': [0, None]}}"} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     // CHECK-DAG: [[C0:%.*]] = arith.constant 0 : index
