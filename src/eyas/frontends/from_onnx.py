@@ -19,9 +19,8 @@ from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends import onnx_prepare as prepare
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
 from eyas.frontends.literals import by_name, by_value
-from eyas.frontends.onnx_corrections import correct
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large, open_model
-from eyas.frontends.onnx_fold import fold
+from eyas.frontends.onnx_simplify import simplify
 from eyas.frontends.onnx_trial import try_lowering
 from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import Argument, ImportedProgram, Signature, Source
@@ -33,7 +32,6 @@ TO_TORCH_BACKEND = "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
 _ATTEMPTS = 6
-_FOLDS = 6
 
 
 def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> ImportedProgram:
@@ -73,16 +71,7 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
 
 def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str, Parameter], Any]:
     prepare.infer_shapes(source)
-    # Known sizes make more shapes known, and those more sizes: bodies of functions need two or three rounds.
-    for _ in range(_FOLDS):
-        if not fold(source):
-            break
-        prepare.infer_shapes(source)
-    if correct(source):
-        prepare.normalize(source)
-        prepare.infer_shapes(source)
-        if fold(source):
-            prepare.infer_shapes(source)
+    simplify(source)
     prepare.check_types(source)
     proto = source.proto
     proto.graph.name = "main"

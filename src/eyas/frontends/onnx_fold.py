@@ -13,46 +13,64 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large
+from eyas.frontends.onnx_subgraphs import inline, replace_nodes
 
 _LARGEST_ELEMENTS = 1024
 
 # Only operators whose reference implementation is plain: the rest is compiled, not interpreted.
 _FOLDED = frozenset(
     "Add And Cast Concat ConstantOfShape Div Equal Expand Gather Greater GreaterOrEqual Identity Less LessOrEqual Max"
-    " Min Mod Mul Neg Not Or Range ReduceProd Reshape Size Slice Split Sqrt Squeeze Sub Tile Unsqueeze Where".split()
+    " Min Mod Mul Neg Not Or Range ReduceProd Reshape Size Slice Split Sqrt Squeeze Sub Tile Transpose Unsqueeze"
+    " Where".split()
 )
 
 
 def fold(model: OnnxModel) -> bool:
-    """Replaces known nodes by initializers; says whether there were any. Shapes must have been inferred."""
+    """Replaces known nodes by initializers and an `If` that always goes one way by that branch; says whether there
+    were any. Shapes must have been inferred."""
     graph = model.proto.graph
-    values = {value.name: value for value in [*graph.value_info, *graph.input, *graph.output]}
+    values = {
+        tensor.name: onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        for tensor in graph.initializer
+    }
+    values.update({value.name: value for value in [*graph.value_info, *graph.input, *graph.output]})
     known = {
         tensor.name: numpy_helper.to_array(tensor)
         for tensor in graph.initializer
         if not is_large(tensor) and dtype_of(tensor.data_type) and tensor.data_location != onnx.TensorProto.EXTERNAL
     }
+    opsets = {opset.domain: opset.version for opset in model.proto.opset_import}
     outputs = {value.name for value in graph.output}
     kept: list[onnx.NodeProto] = []
+    changed = False
     for node in graph.node:
-        results = (
-            None if outputs.intersection(node.output) else _evaluate(node, values, known, model.proto.opset_import)
-        )
+        if (branch := _taken_branch(node, known)) is not None:
+            kept.extend(inline(branch, list(node.output), node.name))
+            changed = True
+            continue
+        results = None if outputs.intersection(node.output) else _evaluate(node, values, known, opsets)
         if results is None or any(result.size > _LARGEST_ELEMENTS for result in results):
             kept.append(node)
             continue
+        changed = True
         for name, result in zip(node.output, results, strict=True):
             known[name] = result
             graph.initializer.append(numpy_helper.from_array(result, name))
-    if len(kept) == len(graph.node):
-        return False
-    del graph.node[:]
-    graph.node.extend(kept)
-    return True
+    if changed:
+        replace_nodes(graph, kept)
+    return changed
+
+
+def _taken_branch(node: onnx.NodeProto, known: dict[str, np.ndarray]) -> onnx.GraphProto | None:
+    """The branch of an `If` whose condition is known."""
+    if node.op_type != "If" or node.domain not in ("", "ai.onnx") or node.input[0] not in known:
+        return None
+    wanted = "then_branch" if known[node.input[0]].all() else "else_branch"
+    return next(attribute.g for attribute in node.attribute if attribute.name == wanted)
 
 
 def _evaluate(
-    node: onnx.NodeProto, values: dict[str, onnx.ValueInfoProto], known: dict[str, np.ndarray], opsets: object
+    node: onnx.NodeProto, values: dict[str, onnx.ValueInfoProto], known: dict[str, np.ndarray], opsets: dict[str, int]
 ) -> list[np.ndarray] | None:
     if node.domain not in ("", "ai.onnx"):
         return None
@@ -60,12 +78,11 @@ def _evaluate(
         return _sizes(node, values[node.input[0]])
     if node.op_type not in _FOLDED or any(name and name not in known for name in node.input):
         return None
+    given = {name: known[name] for name in node.input if name}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            results = ReferenceEvaluator(node, opsets={o.domain: o.version for o in opsets}).run(  # type: ignore[attr-defined]
-                None, {name: known[name] for name in node.input if name}
-            )
+            results = ReferenceEvaluator(node, opsets=opsets).run(None, given)
         except Exception:
             # What the reference cannot do is for the compiler to do.
             return None

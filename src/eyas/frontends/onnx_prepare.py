@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import onnx.version_converter
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx_functions import function_of
+from eyas.frontends.onnx_subgraphs import all_nodes, separate, subgraphs
 
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
@@ -28,8 +29,9 @@ def normalize(model: OnnxModel) -> None:
     if model.proto.functions:
         _update(model, onnx.inliner.inline_local_functions)
         graph = model.proto.graph
+    separate(model)
     seen: set[str] = set()
-    for index, node in enumerate(graph.node):
+    for index, node in enumerate(all_nodes(graph)):
         if not node.name or node.name in seen:
             node.name = f"{node.name or node.op_type}_{index}"
         seen.add(node.name)
@@ -46,7 +48,7 @@ def normalize(model: OnnxModel) -> None:
 def check_operators(model: OnnxModel) -> None:
     """Every op must be of a known domain, with a schema that this onnx package has."""
     opsets = opset_versions(model)
-    for node in _nodes(model.proto.graph):
+    for node in all_nodes(model.proto.graph):
         domain = node.domain if node.domain != "ai.onnx" else ""
         if domain not in opsets:
             raise UnsupportedOpError(f"{describe_node(node, model)} is not supported: the model imports no such domain")
@@ -131,7 +133,7 @@ def find_risk(model: OnnxModel) -> str | None:
         if any(dim.HasField("dim_value") and not dim.dim_value for dim in value.type.tensor_type.shape.dim):
             return f"the empty tensor '{value.name}'"
     for node in graph.node:
-        if node.op_type in _RISKY_OPS or any(attribute.HasField("g") for attribute in node.attribute):
+        if node.op_type in _RISKY_OPS or any(subgraphs(node)):
             return describe_node(node, model)
     return None
 
@@ -256,14 +258,6 @@ def _set_dim(dim: onnx.TensorShapeProto.Dimension, size: Any, name: str, index: 
         raise UsageError(f"input '{name}' dimension {index} is {dim.dim_value} in the model and cannot become {size}")
     dim.dim_value = size
     return True
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _nodes(attribute.g)
 
 
 def _problem(type_: onnx.TypeProto) -> str | None:
