@@ -22,25 +22,35 @@ from eyas.frontends.literals import by_name, by_value
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx_simplify import simplify
 from eyas.frontends.onnx_trial import try_lowering
+from eyas.frontends.onnx_types import hold_as_bytes
 from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import Argument, ImportedProgram, Signature, Source
 from eyas.frontends.trees import CallTree, flat_results
 from eyas.ir import PassPipeline, mlir
+from eyas.ir.walk import find_ops
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
+from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
 
-TO_TORCH_BACKEND = "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int}"
+TO_TORCH_BACKEND = (
+    "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
+    + ",".join(OPERATORS)
+    + "}"
+)
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
+
+# Between the two: what upstream's lowering to linalg does wrong, or does not know.
+BETWEEN = PassPipeline((ConvertDynamicViews(), ConvertTypeOperators()))
 
 _ATTEMPTS = 6
 
 
 def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> ImportedProgram:
     """Imports and lowers an ONNX model. Example inputs, when given, fix the shapes that the model leaves open."""
-    if not isinstance(model, (str, os.PathLike, onnx.ModelProto)):
+    if not isinstance(model, (str, os.PathLike, onnx.ModelProto, OnnxModel)):
         raise FrontendError(f"ONNX models arrive as a path or an onnx.ModelProto, not as {type(model).__qualname__}")
     if dynamic_shapes is not None and not isinstance(dynamic_shapes, Mapping):
         raise UsageError("dynamic_shapes of an ONNX model maps input names to shapes, or symbolic dimensions to sizes")
-    source = open_model(model)
+    source = model if isinstance(model, OnnxModel) else open_model(model)
     prepare.normalize(source)
     prepare.check_operators(source)
     prepare.set_shapes(source, dynamic_shapes or {}, prepare.example_inputs(source, args, kwargs))
@@ -64,13 +74,15 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
             results = [value.name for value in source.proto.graph.output]
             description = Source("onnx", source.description)
             trees = CallTree.flat(names), flat_results(results)
-            return ImportedProgram(module, parameters, _signature(source.proto), *trees, description, early_text)
+            return ImportedProgram(module, parameters, _signature(source), *trees, description, early_text)
     assert first_error is not None
     raise first_error
 
 
 def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str, Parameter], Any]:
     prepare.infer_shapes(source)
+    if hold_as_bytes(source):
+        prepare.infer_shapes(source)
     simplify(source)
     prepare.check_types(source)
     proto = source.proto
@@ -85,6 +97,7 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
             importer = onnx_importer.NodeImporter.define_function(info.main_graph, module.operation, values)
             parameters = _import_weights(importer, source)
             importer.import_all()
+            _name_operators(module)
         except (onnx_importer.OnnxImportError, UnboundLocalError, KeyError, TypeError, ValueError) as error:
             raise FrontendError(f"{source.description} cannot be imported: {str(error).splitlines()[0]}") from error
     if not module.operation.verify():
@@ -93,10 +106,11 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
     risk = prepare.find_risk(source)
     try:
         if carefully or risk:
-            try_lowering(module, (TO_TORCH_BACKEND, TO_LINALG))
+            try_lowering(module, (TO_TORCH_BACKEND, str(BETWEEN), TO_LINALG))
         lower(module, TO_TORCH_BACKEND)
-        PassPipeline((ConvertDynamicViews(),)).run(module)
+        BETWEEN.run(module)
         lower(module, TO_LINALG)
+        _mark_loops(module)
     except TrialFailed as error:
         what = risk or source.description
         raise UnsupportedOpError(f"{what} is not supported: {error}") from None
@@ -105,13 +119,16 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
     return module, parameters, early_text
 
 
-def _signature(proto: onnx.ModelProto) -> Signature:
+def _signature(source: OnnxModel) -> Signature:
+    def data_type(value: onnx.ValueInfoProto) -> int:
+        return source.true_types.get(value.name, value.type.tensor_type.elem_type)
+
     def describe(values: Sequence[onnx.ValueInfoProto]) -> tuple[Argument, ...]:
         return tuple(
-            Argument(value.name, str(dtype_of(value.type.tensor_type.elem_type)), tuple(prepare.dims_of(value)))
-            for value in values
+            Argument(value.name, str(dtype_of(data_type(value))), tuple(prepare.dims_of(value))) for value in values
         )
 
+    proto = source.proto
     arguments = describe(prepare.real_inputs(proto))
     symbols = {dim: (0, None) for argument in arguments for dim in argument.dims if isinstance(dim, str)}
     return Signature(arguments, describe(proto.graph.output), symbols)
@@ -134,6 +151,21 @@ def _name_nodes(source: OnnxModel, message: str) -> str:
         return prepare.describe_node(node, source) if node else match.group()
 
     return re.sub(r"node '([^']+)'", describe, message)
+
+
+def _mark_loops(module: mlir.Module) -> None:
+    """What a loop carries keeps its shape: the rule for `Loop` has made sure."""
+    for loop in find_ops(module, "scf.while"):
+        loop.operation.attributes["flow.keeps_shape"] = mlir.UnitAttr.get(module.context)
+
+
+def _name_operators(module: mlir.Module) -> None:
+    """The importer calls every operator `onnx.*`, which upstream would refuse for ours: `EyasDecode`."""
+    for op in find_ops(module, "torch.operator"):
+        name = mlir.StringAttr(op.operation.attributes["name"]).value
+        if name.startswith("onnx.Eyas"):
+            renamed = mlir.StringAttr.get(f"eyas.{name.removeprefix('onnx.Eyas').lower()}", module.context)
+            op.operation.attributes["name"] = renamed
 
 
 class _Values(onnx_importer.ContextCache):

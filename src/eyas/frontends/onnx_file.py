@@ -29,8 +29,17 @@ DTYPES = {
     "BOOL": "bool",
     "COMPLEX64": "c64",
     "COMPLEX128": "c128",
-    **{f"{'U' if sign == 'u' else ''}INT{bits}": f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64)},
+    "FLOAT8E4M3FN": "f8e4m3fn",
+    "FLOAT8E4M3FNUZ": "f8e4m3fnuz",
+    "FLOAT8E5M2": "f8e5m2",
+    "FLOAT8E5M2FNUZ": "f8e5m2fnuz",
+    "FLOAT8E8M0": "f8e8m0",
+    "FLOAT4E2M1": "f4e2m1",
+    **{f"{'U' if sign == 'u' else ''}INT{bits}": f"{sign}{bits}" for sign in "iu" for bits in (2, 4, 8, 16, 32, 64)},
 }
+
+# Types that files pack; in memory each element has a byte.
+_ELEMENTS_PER_BYTE = {"float4_e2m1fn": 2, "int4": 2, "uint4": 2, "int2": 4, "uint2": 4}
 
 # Marks a tensor whose bytes are inside the model's own file.
 _EMBEDDED = "<the model's own file>"
@@ -48,18 +57,26 @@ _RAW_DATA = 9
 
 @dataclass
 class OnnxModel:
-    """A model whose large tensors hold no data; `reader` gives the bytes of one of them by name."""
+    """A model whose large tensors hold no data; `reader` gives the bytes of one of them by name.
+
+    Where the graph was rewritten to hold other types, `true_types` has those of inputs and outputs, and `readers` reads
+    what a large tensor holds now.
+    """
 
     proto: onnx.ModelProto
     description: str
     directory: str | None = None
     file: mmap.mmap | None = None
     in_memory: dict[str, onnx.TensorProto] = field(default_factory=dict)
+    true_types: dict[str, int] = field(default_factory=dict)
+    readers: dict[str, Callable[[], np.ndarray]] = field(default_factory=dict)
     _maps: dict[str, mmap.mmap] = field(default_factory=dict)
 
     def reader(self, tensor: onnx.TensorProto) -> Callable[[], np.ndarray]:
         """A function that reads one tensor; checks now that the bytes exist."""
         dtype, shape = numpy_dtype(dtype_of(tensor.data_type)), tuple(tensor.dims)
+        if tensor.name in self.readers:
+            return self.readers[tensor.name]
         if tensor.name in self.in_memory:
             original = self.in_memory[tensor.name]
             return lambda: numpy_helper.to_array(original)
@@ -68,10 +85,17 @@ class OnnxModel:
         entries = {entry.key: entry.value for entry in tensor.external_data}
         data = self._map(tensor.name, entries.get("location", ""))
         offset, count = int(entries.get("offset", 0)), int(np.prod(shape, dtype=np.int64))
-        if offset < 0 or offset + count * dtype.itemsize > len(data):
+        packed = _ELEMENTS_PER_BYTE.get(dtype.name, 1)
+        size = -(-count * dtype.itemsize // packed)
+        if offset < 0 or offset + size > len(data):
             raise FrontendError(
-                f"tensor '{tensor.name}' needs {count * dtype.itemsize} bytes at {offset}, but"
-                f" '{entries['location']}' has {len(data)}"
+                f"tensor '{tensor.name}' needs {size} bytes at {offset}, but '{entries['location']}' has {len(data)}"
+            )
+        if packed > 1:
+            return lambda: numpy_helper.to_array(
+                onnx.TensorProto(
+                    dims=tensor.dims, data_type=tensor.data_type, raw_data=bytes(data[offset : offset + size])
+                )
             )
         return lambda: np.frombuffer(data, dtype, count, offset).reshape(shape)
 

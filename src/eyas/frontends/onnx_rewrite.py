@@ -15,19 +15,24 @@ import onnx
 from onnx import helper, numpy_helper
 
 from eyas.frontends.onnx_file import OnnxModel, is_large
+from eyas.frontends.onnx_prepare import describe_node
+from eyas.frontends.onnx_subgraphs import all_graphs, all_nodes, subgraphs
 
 Rule = Callable[[onnx.NodeProto, "Builder"], "Sequence[str] | None"]
 
 # Operator -> module and function of its rule.
 _RULES = {
     "AffineGrid": "onnx_rewrite_sample:affine_grid",
-    "BitCast": "onnx_rewrite_shape:bit_cast",
+    "BitCast": "onnx_types:bit_cast",
     "Col2Im": "onnx_rewrite_shape:col2im",
+    "Compress": "onnx_rewrite_select:compress",
     "CumProd": "onnx_rewrite_shape:cum_prod",
     "DFT": "onnx_rewrite_signal:dft",
     "DeformConv": "onnx_rewrite_sample:deform_conv",
     "Det": "onnx_rewrite_shape:det",
+    "Dropout": "onnx_rewrite_select:dropout",
     "GridSample": "onnx_rewrite_sample:grid_sample",
+    "Loop": "onnx_rewrite_loop:loop",
     "LpNormalization": "onnx_rewrite_index:lp_normalization",
     "MatMul": "onnx_rewrite_shape:mat_mul",
     "MaxUnpool": "onnx_rewrite_shape:max_unpool",
@@ -37,21 +42,32 @@ _RULES = {
     "Slice": "onnx_rewrite_index:slice_backwards",
     "SpaceToDepth": "onnx_rewrite_shape:space_to_depth",
     "TensorScatter": "onnx_rewrite_shape:tensor_scatter",
+    "Unique": "onnx_rewrite_select:unique",
     "Upsample": "onnx_rewrite_signal:resize",
 }
+
+
+class Tables:
+    """What is known of all values of a model; names are unique across its subgraphs."""
+
+    def __init__(self, model: OnnxModel):
+        graphs = list(all_graphs(model.proto.graph))
+        self.values = {v.name: v for graph in graphs for v in [*graph.value_info, *graph.input, *graph.output]}
+        self.tensors = {tensor.name: tensor for graph in graphs for tensor in graph.initializer}
 
 
 class Builder:
     """Makes nodes and constants for one rewritten node, and knows types, static shapes and values."""
 
-    def __init__(self, model: OnnxModel, node: onnx.NodeProto):
-        graph = model.proto.graph
+    def __init__(self, model: OnnxModel, node: onnx.NodeProto, tables: Tables | None = None):
+        tables = tables or Tables(model)
         self.prefix = node.name
+        self._model = model
         self.opset = next((o.version for o in model.proto.opset_import if o.domain in ("", "ai.onnx")), 0)
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
-        self._values = {value.name: value for value in [*graph.value_info, *graph.input, *graph.output]}
-        self._tensors = {tensor.name: tensor for tensor in graph.initializer}
+        self.declared: list[onnx.ValueInfoProto] = []
+        self._values, self._tensors = tables.values, tables.tensors
         self._constants: dict[tuple[Any, ...], str] = {}
 
     def type_of(self, name: str) -> int:
@@ -68,6 +84,24 @@ class Builder:
             return None
         dims = self._values[name].type.tensor_type.shape.dim
         return tuple(dim.dim_value for dim in dims) if all(dim.HasField("dim_value") for dim in dims) else None
+
+    def value_type(self, name: str) -> onnx.TypeProto | None:
+        """The type of a value, or of a result that was declared, as far as it is known."""
+        if name in self._tensors:
+            return helper.make_tensor_type_proto(self._tensors[name].data_type, self._tensors[name].dims)
+        for made in self.initializers:
+            if made.name == name:
+                return helper.make_tensor_type_proto(made.data_type, made.dims)
+        found = next((value for value in self.declared if value.name == name), None) or self._values.get(name)
+        return None if found is None else found.type
+
+    def tensor_of(self, name: str) -> onnx.TensorProto | None:
+        """The proto of a small constant, or None."""
+        tensor = self._tensors.get(name)
+        return None if tensor is None or is_large(tensor) else tensor
+
+    def describe(self, node: onnx.NodeProto) -> str:
+        return describe_node(node, self._model)
 
     def value_of(self, name: str) -> np.ndarray | None:
         """The value of a constant, or None."""
@@ -90,6 +124,27 @@ class Builder:
         self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))
         return name
 
+    def add_many(self, op: str, count: int, *inputs: str, **attributes: Any) -> list[str]:
+        """A node with several results; returns their names."""
+        name = f"{self.prefix}_{op.lower()}_{len(self.nodes)}"
+        names = [f"{name}_{index}" for index in range(count)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, name=name, **attributes))
+        return names
+
+    def declare(self, name: str, like: str, data_type: int) -> None:
+        """Gives a result its type where inference cannot: the shape of `like`, a value of the graph."""
+        if like in self._tensors:
+            type_ = helper.make_tensor_type_proto(data_type, self._tensors[like].dims)
+        else:
+            type_ = onnx.TypeProto()
+            type_.CopyFrom(self._values[like].type)
+            type_.tensor_type.elem_type = data_type
+        self.declared.append(helper.make_value_info(name, type_))
+
+    def declare_type(self, name: str, type_: onnx.TypeProto) -> None:
+        """Gives a result a type that inference would not find."""
+        self.declared.append(helper.make_value_info(name, type_))
+
     def reshape(self, value: str, shape: Sequence[int]) -> str:
         return self.add("Reshape", value, self.constant(list(shape), np.int64))
 
@@ -108,26 +163,50 @@ class Builder:
 
 def rewrite(model: OnnxModel) -> bool:
     """Applies the rules; says whether the graph changed and needs inference again."""
-    graph = model.proto.graph
-    if not any(node.op_type in _RULES and node.domain in ("", "ai.onnx") for node in graph.node):
+    if not any(node.op_type in _RULES and node.domain in ("", "ai.onnx") for node in all_nodes(model.proto.graph)):
         return False
+    return replace_nodes(model, lambda node, b: _rule(node)(node, b) if node.op_type in _RULES else None)
+
+
+def replace_nodes(model: OnnxModel, rule: Rule) -> bool:
+    """Replaces each node for which `rule` gives results by what it built; says whether there were any."""
+    return _replace_nodes(model, model.proto.graph, rule, Tables(model))
+
+
+def _replace_nodes(model: OnnxModel, graph: onnx.GraphProto, rule: Rule, tables: Tables) -> bool:
     nodes: list[onnx.NodeProto] = []
     changed = False
     for node in graph.node:
-        builder = Builder(model, node)
-        results = _rule(node)(node, builder) if node.op_type in _RULES else None
+        builder = Builder(model, node, tables)
+        results = rule(node, builder)
         if results is None:
+            for inner in subgraphs(node):
+                changed |= _replace_nodes(model, inner, rule, tables)
             nodes.append(node)
             continue
         changed = True
         for old, new in zip([name for name in node.output if name], results, strict=True):
             builder.nodes.append(helper.make_node("Identity", [new], [old], name=f"{node.name}_as_{old}"))
         nodes.extend(builder.nodes)
-        graph.initializer.extend(builder.initializers)
+        # Constants of subgraphs are the main graph's, where everyone looks for them.
+        model.proto.graph.initializer.extend(builder.initializers)
+        graph.value_info.extend(builder.declared)
     if changed:
+        nodes = [copy_node(node) for node in nodes]
         del graph.node[:]
         graph.node.extend(nodes)
+        known = {opset.domain for opset in model.proto.opset_import}
+        model.proto.opset_import.extend(
+            helper.make_opsetid(domain, 1) for domain in {node.domain for node in nodes} - known - {"", "ai.onnx"}
+        )
     return changed
+
+
+def copy_node(node: onnx.NodeProto) -> onnx.NodeProto:
+    """Nodes of a list that will be emptied must not live in it."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    return copy
 
 
 def attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:

@@ -10,11 +10,6 @@ import onnx
 from eyas.frontends.onnx_rewrite import Builder, attribute, operand
 
 
-def bit_cast(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """BitCast between the same type is nothing; other types have no ONNX operator to be written with."""
-    return [node.input[0]] if b.type_of(node.input[0]) == attribute(node, "to", 0) else None
-
-
 def cum_prod(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Products with doubling distance (Hillis and Steele): log2(n) steps, each of the whole tensor."""
     shape, axis = b.shape_of(node.input[0]), b.value_of(node.input[1])

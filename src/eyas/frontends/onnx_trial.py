@@ -17,9 +17,9 @@ import threading
 from collections.abc import Sequence
 from typing import IO, Any
 
-from eyas.errors import FrontendError
-from eyas.frontends.contract import TrialFailed, lower, prepare_context
-from eyas.ir import mlir, parse_module
+from eyas.errors import EyasError
+from eyas.frontends.contract import TrialFailed, prepare_context
+from eyas.ir import PassPipeline, mlir, parse_module
 
 _SIZE = struct.Struct("<Q")
 _DONE = b"."
@@ -113,8 +113,8 @@ def _try(data: bytes, pipelines: Sequence[str]) -> None:
     module: Any = parse_module(data, prepare_context())
     for pipeline in pipelines:
         try:
-            lower(module, pipeline)
-        except FrontendError:
+            PassPipeline.parse(pipeline).run(module)
+        except EyasError:
             return
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg, tensor
@@ -60,6 +60,17 @@ def generic(
     types = [element_type(value) for value in [*inputs, *outputs]]
     op.regions[0].blocks.append(*types, arg_locs=[mlir.Location.current] * len(types))
     return op
+
+
+def elementwise(value: mlir.Value, element: mlir.Type, scalar: Callable[[mlir.Value], mlir.Value]) -> mlir.Value:
+    """A tensor of `element`s: what `scalar` builds from each element of `value`."""
+    shape = list(mlir.RankedTensorType(value.type).shape)
+    identity = mlir.AffineMap.get_identity(len(shape))
+    init = empty_like(value, shape, range(len(shape)), element)
+    op = generic([value], [init], [identity, identity], ["parallel"] * len(shape))
+    with mlir.InsertionPoint(op.regions[0].blocks[0]):
+        linalg.YieldOp([scalar(op.regions[0].blocks[0].arguments[0])])
+    return op.results[0]
 
 
 def element_type(value: mlir.Value) -> mlir.Type:

@@ -37,7 +37,7 @@ class ConvertDynamicViews(Pass):
 
 
 def _convert(op: mlir.Operation) -> None:
-    source, result = _builtin_type(op.operands[0].type), _builtin_type(op.results[0].type)
+    source, result = builtin_type(op.operands[0].type), builtin_type(op.results[0].type)
     sizes = defining_op(op.operands[1])
     if source is None or result is None or sizes is None or sizes.name != "torch.prim.ListConstruct":
         return
@@ -92,7 +92,7 @@ def _create(name: str, types: list[mlir.Type], operands: list[mlir.Value], **att
     return mlir.Operation.create(name, results=types, operands=operands, attributes=attributes).results[0]
 
 
-def _builtin_type(type_: mlir.Type) -> mlir.RankedTensorType | None:
+def builtin_type(type_: mlir.Type) -> mlir.RankedTensorType | None:
     """The tensor type of a torch value; None when its shape or element type is unknown."""
     match = _VTENSOR.fullmatch(str(type_))
     if match is None:

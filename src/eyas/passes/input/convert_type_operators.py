@@ -1,0 +1,72 @@
+"""`convert-type-operators`: operators of ours that change how elements are held become linalg."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir.dialects import arith
+
+from eyas.ir import Pass, mlir, small_types
+from eyas.ir.structured import elementwise
+from eyas.ir.walk import find_ops
+from eyas.passes.input.convert_dynamic_views import builtin_type
+
+OPERATORS = ("eyas.encode", "eyas.decode", "eyas.bitcast")
+
+
+@dataclass(frozen=True)
+class ConvertTypeOperators(Pass):
+    """Replaces `eyas.encode`, `eyas.decode` and `eyas.bitcast`, which the ONNX frontend writes for types that the
+    importer does not know: it sees bytes and lets these operators through.
+
+        %1 = torch.operator "eyas.decode"(%0) {torch.onnx.dtype = "i4"} : (!torch.vtensor<[3],si8>)
+            -> !torch.vtensor<[3],si8>
+      becomes
+        %b = torch_c.to_builtin_tensor %0
+        %r = linalg.generic ... { %h = arith.shli %in, %c4; %v = arith.shrsi %h, %c4; linalg.yield %v }
+        %1 = torch_c.from_builtin_tensor %r
+    """
+
+    name: ClassVar[str] = "convert-type-operators"
+
+    def run(self, module: mlir.Module) -> None:
+        for op in find_ops(module, "torch.operator"):
+            if mlir.StringAttr(op.operation.attributes["name"]).value in OPERATORS:
+                with mlir.InsertionPoint(op), op.operation.location:
+                    _convert(op.operation)
+
+
+def _convert(op: mlir.Operation) -> None:
+    source, result = builtin_type(op.operands[0].type), builtin_type(op.results[0].type)
+    assert source is not None and result is not None, op
+    tensor = mlir.Operation.create("torch_c.to_builtin_tensor", results=[source], operands=[op.operands[0]]).result
+    converted = elementwise(tensor, result.element_type, lambda value: _scalar(op, value, result.element_type))
+    if converted.type != result:
+        converted = mlir.Operation.create("tensor.cast", results=[result], operands=[converted]).result
+    back = mlir.Operation.create("torch_c.from_builtin_tensor", results=[op.results[0].type], operands=[converted])
+    op.results[0].replace_all_uses_with(back.result)
+    op.erase()
+
+
+def _scalar(op: mlir.Operation, value: mlir.Value, wanted: mlir.Type) -> mlir.Value:
+    name = mlir.StringAttr(op.attributes["name"]).value
+    if name == "eyas.bitcast":
+        return _bitcast(value, wanted)
+    dtype = mlir.StringAttr(op.attributes["torch.onnx.dtype"]).value
+    if name == "eyas.decode":
+        return small_types.decode(dtype, value)
+    saturate = bool(mlir.IntegerAttr(op.attributes["torch.onnx.saturate"]).value)
+    return small_types.encode(dtype, value, saturate, mlir.StringAttr(op.attributes["torch.onnx.round_mode"]).value)
+
+
+def _bitcast(value: mlir.Value, wanted: mlir.Type) -> mlir.Value:
+    i1, i8 = mlir.IntegerType.get_signless(1), mlir.IntegerType.get_signless(8)
+    if value.type == wanted:
+        return value
+    # A bool is a byte in memory.
+    if value.type == i1:
+        value = arith.extui(i8, value)
+    if wanted == i1:
+        return arith.cmpi(arith.CmpIPredicate.ne, arith.bitcast(i8, value), arith.constant(i8, 0))
+    return value if value.type == wanted else arith.bitcast(wanted, value)
