@@ -28,18 +28,20 @@ from eyas.frontends.program import Argument, ImportedProgram, Signature, Source
 from eyas.frontends.trees import CallTree, flat_results
 from eyas.ir import PassPipeline, mlir
 from eyas.ir.walk import find_ops
+from eyas.passes.input.convert_checks import OPERATOR as CHECK
+from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
 
 TO_TORCH_BACKEND = (
     "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
-    + ",".join(OPERATORS)
+    + ",".join((*OPERATORS, CHECK))
     + "}"
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
 # Between the two: what upstream's lowering to linalg does wrong, or does not know.
-BETWEEN = PassPipeline((ConvertDynamicViews(), ConvertTypeOperators()))
+BETWEEN = PassPipeline((ConvertDynamicViews(), ConvertTypeOperators(), ConvertChecks()))
 
 _ATTEMPTS = 6
 

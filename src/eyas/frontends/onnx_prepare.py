@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,15 @@ def infer_shapes(model: OnnxModel) -> None:
             _update(model, onnx.shape_inference.infer_shapes)
         except Exception as error:
             raise FrontendError(f"{model.description}: the graph is not valid: {str(error).splitlines()[0]}") from None
+
+
+def contradiction(model: OnnxModel) -> str | None:
+    """What is wrong with a graph whose shapes cannot be: running it would fail."""
+    try:
+        _update(replace(model), lambda proto: onnx.shape_inference.infer_shapes(proto, strict_mode=True))
+    except onnx.shape_inference.InferenceError as error:
+        return str(error).splitlines()[0]
+    return None
 
 
 def check_types(model: OnnxModel) -> None:

@@ -70,30 +70,25 @@ def replace_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> No
 
 def transform_subgraphs(model: OnnxModel, transform: Callable[[OnnxModel], object]) -> bool:
     """Applies a transformation of models to each subgraph of the main graph; says whether there were any."""
-    main = model.proto.graph
-    types = {value.name: value.type for value in [*main.value_info, *main.input, *main.output]}
     found = False
-    for node in main.node:
+    for node in model.proto.graph.node:
         for graph in subgraphs(node):
-            tensors = {tensor.name: tensor for tensor in main.initializer}
-            inner = _as_model(model, graph, types, tensors)
+            inner = as_model(model, graph)
             if inner is not None:
                 transform(inner)
-                _put_back(model, graph, inner, tensors)
+                _put_back(model, graph, inner)
                 found = True
     return found
 
 
-def _as_model(
-    model: OnnxModel,
-    graph: onnx.GraphProto,
-    types: Mapping[str, onnx.TypeProto],
-    tensors: Mapping[str, onnx.TensorProto],
-) -> OnnxModel | None:
+def as_model(model: OnnxModel, graph: onnx.GraphProto) -> OnnxModel | None:
     """The subgraph as a model: captured values are inputs, captured constants initializers. None without types."""
     captured = {name for each in all_graphs(graph) for node in each.node for name in node.input if name}
     captured |= {value.name for each in all_graphs(graph) for value in each.output}
     captured -= {name for each in all_graphs(graph) for name in _defined(each)}
+    main = model.proto.graph
+    types = {value.name: value.type for value in [*main.value_info, *main.input, *main.output]}
+    tensors = {tensor.name: tensor for tensor in main.initializer}
     proto = onnx.ModelProto()
     proto.ir_version = model.proto.ir_version
     proto.opset_import.extend(model.proto.opset_import)
@@ -111,16 +106,24 @@ def _as_model(
     return replace(model, proto=proto)
 
 
-def _put_back(
-    model: OnnxModel, graph: onnx.GraphProto, inner: OnnxModel, tensors: Mapping[str, onnx.TensorProto]
-) -> None:
+def _put_back(model: OnnxModel, graph: onnx.GraphProto, inner: OnnxModel) -> None:
     result = inner.proto.graph
     replace_nodes(graph, result.node)
     del graph.value_info[:]
     graph.value_info.extend(result.value_info)
     for value, inferred in zip(graph.output, result.output, strict=True):
         value.CopyFrom(inferred)
-    model.proto.graph.initializer.extend(tensor for tensor in result.initializer if tensor.name not in tensors)
+    import_domains(model, (opset.domain for opset in inner.proto.opset_import))
+    known = {tensor.name for tensor in model.proto.graph.initializer}
+    model.proto.graph.initializer.extend(tensor for tensor in result.initializer if tensor.name not in known)
+
+
+def import_domains(model: OnnxModel, domains: Iterable[str]) -> None:
+    """Lets the model use operators of these domains."""
+    known = {opset.domain for opset in model.proto.opset_import}
+    for domain in domains:
+        if domain not in known:
+            model.proto.opset_import.append(onnx.helper.make_opsetid(domain, 1))
 
 
 def _defined(graph: onnx.GraphProto) -> Iterator[str]:

@@ -33,6 +33,7 @@ PASSES: dict[str, str] = {
     "select-strategies": "hal.select_strategies",
     "tie-shapes": "dispatch.tie_shapes",
     "convert-dynamic-views": "input.convert_dynamic_views",
+    "convert-checks": "input.convert_checks",
     "convert-type-operators": "input.convert_type_operators",
     "convert-stablehlo-complex-constants": "input.convert_stablehlo_complex_constants",
     "convert-stablehlo-control-flow": "input.convert_stablehlo_control_flow",

@@ -17,6 +17,7 @@ class DropAsserts(Pass):
 
     The checks guard against broadcasting of sizes that disagree, which the program's signature checks on entry. Those
     beside a `tensor.extract` stay: they check an index that comes from data, and fail the call when it is out of range.
+    So do those that a frontend of ours marked `flow.keep`.
 
         cf.assert %same, "mismatched size for broadcast"
         ml_program.global private mutable @global_seed(dense<0> : tensor<i64>) : tensor<i64>
@@ -30,7 +31,7 @@ class DropAsserts(Pass):
         state: dict[str, list[mlir.Operation]] = {name: [] for name in _GLOBALS}
 
         def visit(op: mlir.Operation) -> mlir.WalkResult:
-            if op.name == "cf.assert" and not _guards_an_index(op):
+            if op.name == "cf.assert" and "flow.keep" not in op.attributes and not _guards_an_index(op):
                 asserts.append(op)
             elif op.name in state:
                 state[op.name].append(op)

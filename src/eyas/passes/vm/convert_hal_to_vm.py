@@ -129,7 +129,11 @@ class _Conversion:
     def _arith_index_castui(self, op):
         return self._resize(op, "zext")
 
-    _arith_extsi = _arith_trunci = _arith_index_cast
+    def _arith_trunci(self, op):
+        # A truth value is 0 or 1 in a register, as comparisons give it.
+        return self._resize(op, "zext" if op.results[0].type.width == 1 else "sext")
+
+    _arith_extsi = _arith_index_cast
     _arith_extui = _arith_index_castui
 
     def _resize(self, op, kind: str):

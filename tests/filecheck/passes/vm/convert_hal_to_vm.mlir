@@ -48,3 +48,20 @@ func.func @main() {
   // CHECK: "vm.return"
   return
 }
+
+// A truth value that is loaded is 0 or 1, as those are that comparisons give.
+// CHECK-LABEL: func.func @negated
+func.func @negated() attributes {flow.signature = "{'arguments': [['c', 'bool', []]], 'results': [], 'symbols': {}}"} {
+  %c0 = arith.constant 0 : index
+  %true = arith.constant true
+  %c = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer
+  // CHECK: [[LOADED:%.*]] = "vm.buffer_load"
+  %0 = "hal.load"(%c, %c0) {element = "i1"} : (!hal.buffer, index) -> i64
+  // CHECK: [[TRUTH:%.*]] = "vm.zext"([[LOADED]]) {width = 1 : i64}
+  %1 = arith.trunci %0 : i64 to i1
+  // CHECK: [[NOT:%.*]] = "vm.xor"([[TRUTH]]
+  %2 = arith.xori %1, %true : i1
+  // CHECK: "vm.check"([[NOT]])
+  cf.assert %2, "must be false"
+  return
+}

@@ -1,0 +1,48 @@
+"""`convert-checks`: conditions that a frontend takes to hold are looked at when the program runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir.dialects import arith, cf, tensor
+
+from eyas.ir import Pass, mlir
+from eyas.ir.structured import index_constant
+from eyas.ir.walk import find_ops
+from eyas.passes.input.convert_dynamic_views import builtin_type
+
+OPERATOR = "eyas.check"
+
+
+@dataclass(frozen=True)
+class ConvertChecks(Pass):
+    """Replaces `eyas.check` by a `cf.assert` that stays: the call fails with its message unless the one element of the
+    operand is what it should be.
+
+        torch.operator "eyas.check"(%0) {torch.onnx.wanted = 1, torch.onnx.message = "..."} : (!torch.vtensor<[],i1>)
+      becomes
+        %b = torch_c.to_builtin_tensor %0
+        %v = tensor.extract %b[] : tensor<i1>
+        cf.assert %v, "..." {flow.keep}
+    """
+
+    name: ClassVar[str] = "convert-checks"
+
+    def run(self, module: mlir.Module) -> None:
+        for op in find_ops(module, "torch.operator"):
+            if mlir.StringAttr(op.operation.attributes["name"]).value == OPERATOR:
+                with mlir.InsertionPoint(op), op.operation.location:
+                    _convert(op.operation)
+
+
+def _convert(op: mlir.Operation) -> None:
+    type_ = builtin_type(op.operands[0].type)
+    assert type_ is not None and type_.element_type == mlir.IntegerType.get_signless(1), op
+    value = mlir.Operation.create("torch_c.to_builtin_tensor", results=[type_], operands=[op.operands[0]]).result
+    holds = tensor.ExtractOp(value, [index_constant(0)] * type_.rank).result
+    if not mlir.IntegerAttr(op.attributes["torch.onnx.wanted"]).value:
+        holds = arith.XOrIOp(holds, arith.ConstantOp(holds.type, mlir.IntegerAttr.get(holds.type, 1)).result).result
+    check = cf.AssertOp(holds, mlir.StringAttr(op.attributes["torch.onnx.message"]).value)
+    check.operation.attributes["flow.keep"] = mlir.UnitAttr.get()
+    op.erase()
