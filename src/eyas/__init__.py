@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from eyas.frontends.entries import Entry
     from eyas.runtime import Module, load
     from eyas.targets import Target
+    from eyas.verification.verify import verify
 
 __version__ = "0.1.0"
 
@@ -23,11 +24,12 @@ _LAZY = {
     "compile": "eyas.api",
     "export": "eyas.api",
     "load": "eyas.runtime",
+    "verify": "eyas.verification.verify",
     "Module": "eyas.runtime",
     "Target": "eyas.targets",
 }
 
-__all__ = ["Entry", "EyasError", "Module", "Target", "__version__", "compile", "export", "load"]
+__all__ = ["Entry", "EyasError", "Module", "Target", "__version__", "compile", "export", "load", "verify"]
 
 
 def __getattr__(name: str) -> Any:

@@ -37,7 +37,7 @@ def import_model(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: A
     `args` and `kwargs` are example inputs of the model's call. `dynamic_shapes` is what the framework says:
     `torch.export.Dim`s for PyTorch; for ONNX, input name -> shape of ints and symbol names.
     """
-    frontend = importlib.import_module(f"eyas.frontends.{_choose(model)}")
+    frontend = importlib.import_module(f"eyas.frontends.{frontend_of(model)}")
     return frontend.import_model(model, args, kwargs, dynamic_shapes)
 
 
@@ -46,7 +46,8 @@ def _looks_like_mlir(text: str) -> bool:
     return "\n" in text or "{" in text
 
 
-def _choose(model: Any) -> str:
+def frontend_of(model: Any) -> str:
+    """The module under `eyas.frontends` that imports a model of this kind."""
     import os
 
     if isinstance(model, os.PathLike) or (isinstance(model, str) and not _looks_like_mlir(model)):

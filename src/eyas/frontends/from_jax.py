@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jax import export as jax_export
 from jax.extend import core as jax_core
+from jax.extend import source_info_util
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends import jax_lowerings, trees
@@ -64,9 +65,7 @@ def _import_function(function: Callable[..., Any], args: Sequence[Any], kwargs: 
     try:
         closed = jax.make_jaxpr(flat)(*structs)
         if _hides_weights(closed.jaxpr):
-            # A second trace runs inner jits in line, so that what they close over is seen here too.
-            outer = closed
-            closed = jax.make_jaxpr(lambda *values: _evaluate(outer.jaxpr, outer.consts, values))(*structs)
+            closed = inline_jits(closed, structs)
     except Exception as error:
         raise FrontendError(f"jax could not trace '{name}': {str(error).splitlines()[0]}") from error
     weights = [(index, const) for index, const in enumerate(closed.consts) if _nbytes(const) > LARGEST_INLINE_BYTES]
@@ -134,8 +133,15 @@ def _hides_weights(jaxpr: Any) -> bool:
     return False
 
 
-def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    """Evaluates a jaxpr with inner jits inlined."""
+def inline_jits(closed: Any, structs: Sequence[Any]) -> Any:
+    """The same jaxpr traced again with inner jits in line, so that what they do and close over is seen at the top."""
+    return jax.make_jaxpr(lambda *values: evaluate(closed.jaxpr, closed.consts, values))(*structs)
+
+
+def evaluate(
+    jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], seen: Callable[[Any, Any], None] | None = None
+) -> list[Any]:
+    """Evaluates a jaxpr with inner jits inlined; `seen` is told each variable and its value."""
     values: dict[Any, Any] = {}
 
     def read(variable: Any) -> Any:
@@ -147,11 +153,16 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[An
         inputs = [read(variable) for variable in equation.invars]
         inner = equation.params.get("jaxpr")
         if equation.primitive.name in ("jit", "pjit") and isinstance(inner, jax_core.ClosedJaxpr):
-            outputs = _evaluate(inner.jaxpr, inner.consts, inputs)
+            outputs = evaluate(inner.jaxpr, inner.consts, inputs)
         else:
-            outputs = equation.primitive.bind(*inputs, **equation.primitive.get_bind_params(equation.params))
+            # The user's line, not this one, is where the op comes from.
+            with source_info_util.user_context(equation.source_info.traceback):
+                outputs = equation.primitive.bind(*inputs, **equation.primitive.get_bind_params(equation.params))
             outputs = outputs if equation.primitive.multiple_results else [outputs]
         values.update(zip(equation.outvars, outputs, strict=True))
+        if seen is not None:
+            for variable, value in zip(equation.outvars, outputs, strict=True):
+                seen(variable, value)
     return [read(variable) for variable in jaxpr.outvars]
 
 

@@ -36,6 +36,13 @@ TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finit
 
 def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> ImportedProgram:
     """Exports, decomposes, imports and lowers a PyTorch model."""
+    return import_exported(*export_model(model, args, kwargs, dynamic_shapes))
+
+
+def export_model(
+    model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> tuple[torch.export.ExportedProgram, str, tuple[str, ...] | None, Any, bool]:
+    """A model of any accepted kind as what `torch.export` makes of it: the arguments of `import_exported`."""
     names: tuple[str, ...] | None = None
     training = False
     if isinstance(model, torch.export.ExportedProgram):
@@ -54,7 +61,7 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
             f"cannot import a {type(model).__module__}.{type(model).__qualname__}; PyTorch models arrive as an"
             " nn.Module with example inputs, an ExportedProgram, or the path of a .pt2 file"
         )
-    return import_exported(exported, description, names, dynamic_shapes, training)
+    return exported, description, names, dynamic_shapes, training
 
 
 def import_exported(

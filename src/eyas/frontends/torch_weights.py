@@ -87,16 +87,20 @@ class Locations(ContextCache):
     def get_node_location(self, node: torch.fx.Node) -> mlir.Location | None:
         if node.op == "placeholder":
             return None
-        child = None
-        frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-        # The user's own line is the innermost that is not torch's.
-        own = [frame for frame in frames if "/torch/" not in frame[0] and not frame[0].startswith("torch/")]
-        if own or frames:
-            file, line = (own or frames)[-1]
-            child = mlir.Location.file(file, int(line), 0, context=self._c)
-        stack = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values() if not path.startswith("_empty")]
-        path = f"{stack[-1]}/" if stack and stack[-1] else ""
-        return mlir.Location.name(f"{path}{node.name}", child, context=self._c)
+        name, frame = place_of(node)
+        child = mlir.Location.file(*frame, 0, context=self._c) if frame else None
+        return mlir.Location.name(name, child, context=self._c)
+
+
+def place_of(node: torch.fx.Node) -> tuple[str, tuple[str, int] | None]:
+    """A node's module path with its own name, and the file and line of the user's source."""
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    # The user's own line is the innermost that is not torch's.
+    own = [frame for frame in frames if "/torch/" not in frame[0] and not frame[0].startswith("torch/")]
+    file, line = (own or frames or [("", "0")])[-1]
+    stack = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values() if not path.startswith("_empty")]
+    path = f"{stack[-1]}/" if stack and stack[-1] else ""
+    return f"{path}{node.name}", (file, int(line)) if file else None
 
 
 def as_numpy(tensor: torch.Tensor) -> Any:

@@ -64,13 +64,20 @@ OPTIONAL = (
     "evaluate-constants",
     "unify-dimensions",
     "fold-index-ranges",
+    "form-dispatches",
     "deduplicate-executables",
     "reuse-in-place",
     "plan-memory",
+    "insert-barriers",
     "contraction",
     "rows",
+    "expand-math",
+    "optimize-llvm",
 )
-"""Passes and strategies that a program compiles without."""
+"""Passes and strategies that a program compiles without, in the order in which it meets them."""
+
+PLAIN_FORMS = ("form-dispatches", "insert-barriers")
+"""Passes that still run when they are switched off, but make no choice: each op alone, each dispatch after the last."""
 
 
 def check_disabled(names: tuple[str, ...]) -> None:
@@ -85,7 +92,8 @@ def check_disabled(names: tuple[str, ...]) -> None:
 def pipeline(phase: Phase, options: Options) -> PassPipeline:
     """The passes that lead into a phase."""
     check_disabled(options.disable)
-    steps = [step for step in _STEPS[phase](options) if getattr(step, "name", "") not in options.disable]
+    off = set(options.disable) - set(PLAIN_FORMS)
+    steps = [step for step in _STEPS[phase](options) if getattr(step, "name", "") not in off]
     return PassPipeline(tuple(steps))
 
 
@@ -106,7 +114,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("convert-conv-layout"),
         _make("propagate-transposes"),
         Upstream("canonicalize,cse"),
-        _make("evaluate-constants", parameters=options.parameters),
+        _make("evaluate-constants", parameters=options.parameters, disable=options.disable),
         Upstream("canonicalize,cse"),
     ]
 
@@ -123,7 +131,7 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
         _make("fold-index-ranges"),
         Upstream("canonicalize,cse"),
         _make("convert-reshapes-to-flow"),
-        _make("form-dispatches"),
+        _make("form-dispatches", fuse="form-dispatches" not in options.disable),
         _make("outline-dispatches"),
         Upstream("cse"),
         _make("deduplicate-executables"),
@@ -139,7 +147,7 @@ def _schedule(options: Options) -> list[Pass | Upstream]:
         *([] if strategies_off else [_make("reuse-in-place")]),
         _make("plan-memory", max_arena_bytes=options.max_arena_bytes),
         Upstream("cse"),
-        _make("insert-barriers"),
+        _make("insert-barriers", overlap="insert-barriers" not in options.disable),
     ]
 
 

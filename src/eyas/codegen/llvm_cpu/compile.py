@@ -36,7 +36,8 @@ class CompiledDispatch:
 
 
 def compile_dispatch(module: mlir.Module, target: Target, disabled: frozenset[str] = frozenset()) -> CompiledDispatch:
-    """Compiles a module that holds one dispatch function. Strategies named in `disabled` are skipped."""
+    """Compiles a module that holds one dispatch function. Strategies named in `disabled` are skipped, and so are
+    `expand-math` (libm remains) and `optimize-llvm` (code is generated as it was lowered)."""
     with module.context, mlir.Location.unknown():
         run_upstream(module, _GENERALIZE)
         function = next(op for op in module.body.operations if op.operation.name == "func.func")
@@ -44,10 +45,11 @@ def compile_dispatch(module: mlir.Module, target: Target, disabled: frozenset[st
         lowered = mlir.Module.create(function.operation.location)
         strategy.lower(function, lowered)
         GuardDivision().run(lowered)
-        ExpandMath(fma=target.has_fma).run(lowered)
+        if "expand-math" not in disabled:
+            ExpandMath(fma=target.has_fma).run(lowered)
         run_upstream(lowered, "canonicalize,cse")
         lower_to_llvm(lowered, target)
-        object_ = emit_object(lowered, target)
+        object_ = emit_object(lowered, target, 0 if "optimize-llvm" in disabled else 3)
     grid = tuple(
         (axis.extent.factor if axis.extent.is_static else (axis.extent.factor, axis.extent.symbols), axis.tile)
         for axis in strategy.grid

@@ -29,14 +29,17 @@ class FormDispatches(Pass):
         %1 = linalg.generic (relu) %0     =>      %0 = linalg.matmul ...
                                                   %r = linalg.generic (relu) %0
                                                   scf.yield %r }
+
+    With `fuse=false` each op is a group of its own, for bisecting.
     """
 
     name: ClassVar[str] = "form-dispatches"
+    fuse: bool = True
 
     def run(self, module: mlir.Module) -> None:
         for function in functions(module):
             block = entry_block(function)
-            groups, reasons = form_groups(block)
+            groups, reasons = form_groups(block, self.fuse)
             for op, reason in reasons.items():
                 op.attributes[flow.NOT_FUSED] = mlir.StringAttr.get(reason)
             _sort(block, groups)

@@ -129,8 +129,10 @@ def _dims_in(map_: mlir.AffineMap) -> set[int]:
     return {expr.position for expr in map_.results if isinstance(expr, mlir.AffineDimExpr)}
 
 
-def form_groups(block: mlir.Block) -> tuple[list[Group], dict[mlir.Operation, str]]:
-    """Groups in order of their first op, and why ops did not join the group of an operand (for `eyas explain`)."""
+def form_groups(block: mlir.Block, fuse: bool = True) -> tuple[list[Group], dict[mlir.Operation, str]]:
+    """Groups in order of their first op, and why ops did not join the group of an operand (for `eyas explain`).
+
+    Without `fuse` each op stays alone."""
     groups: list[Group] = []
     group_of: dict[mlir.Operation, Group] = {}
     reasons: dict[mlir.Operation, str] = {}
@@ -140,7 +142,7 @@ def form_groups(block: mlir.Block) -> tuple[list[Group], dict[mlir.Operation, st
         if role in (Role.HOST, Role.CLONED):
             continue
         joined = None
-        if role in (Role.ELEMENTWISE, Role.REDUCTION):
+        if fuse and role in (Role.ELEMENTWISE, Role.REDUCTION):
             for group in _candidate_groups(op, group_of):
                 refusal = _why_not_join(op, role, group, group_of)
                 if refusal is None:

@@ -30,17 +30,20 @@ class _Range:
 @dataclass(frozen=True)
 class InsertBarriers(Pass):
     """Walks the work in order and starts a new wave where a byte range is written that the wave touches, or touched
-    that the wave writes. Ranges are those of the packed arena, so memory that is reused separates waves as well."""
+    that the wave writes. Ranges are those of the packed arena, so memory that is reused separates waves as well.
+
+    With `overlap=false` each piece of work is a wave of its own, for bisecting."""
 
     name: ClassVar[str] = "insert-barriers"
+    overlap: bool = True
 
     def run(self, module: mlir.Module) -> None:
         for function in functions(module):
             if not flow.is_executable(function):
-                _insert(entry_block(function))
+                _insert(entry_block(function), self.overlap)
 
 
-def _insert(block: mlir.Block) -> None:
+def _insert(block: mlir.Block, overlap: bool) -> None:
     wave: list[_Range] = []
     for op in list(block.operations):
         ranges = _ranges(op)
@@ -48,7 +51,7 @@ def _insert(block: mlir.Block) -> None:
             if op.operation.name == "stream.load":
                 wave = []  # the host waits
             continue
-        if any(one.conflicts(other) for one in ranges for other in wave):
+        if any(not overlap or one.conflicts(other) for one in ranges for other in wave):
             with mlir.InsertionPoint(op), op.operation.location:
                 stream.BarrierOp()
             wave = []

@@ -1,0 +1,140 @@
+"""The smallest piece of a program that is still wrong by itself: a few ops in the input contract, and their inputs.
+
+The piece starts as the op that makes the first wrong layer, fed with the reference's values. If it is right alone, what
+feeds it is added, twice as far back each time, until it is wrong as it is in the whole program.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from eyas.errors import EyasError
+from eyas.frontends.from_mlir import import_text
+from eyas.frontends.program import ImportedProgram
+from eyas.verification.compare import Difference, compare
+from eyas.verification.cut import Piece, as_stored, cut
+from eyas.verification.layers import Tracer, ancestors
+from eyas.verification.mlir_source import MlirSource
+from eyas.verification.source import Source, Tapped
+
+# Weights beyond this are not written into a program's text.
+_MAX_INLINE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """A program whose one result is wrong, its inputs, what the result should be, and by how much it is not."""
+
+    layer: str
+    piece: Piece
+    expected: np.ndarray
+    difference: Difference
+
+    def program(self) -> ImportedProgram:
+        return import_text(self.piece.text, "repro.mlir")
+
+    def write(self, folder: Path, note: str = "") -> str:
+        """Writes the folder; returns the command that runs it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in [*folder.glob("input_*.npy"), *folder.glob("expected_*.npy")]:
+            old.unlink()
+        (folder / "repro.mlir").write_text(self.piece.text)
+        for index, array in enumerate(self.piece.inputs):
+            np.save(folder / f"input_{index}.npy", array)
+        np.save(folder / "expected_0.npy", self.expected)
+        flags = [f"--input @{shlex.quote(str(folder / f'input_{i}.npy'))}" for i in range(len(self.piece.inputs))]
+        command = " ".join(["eyas run", shlex.quote(str(folder / "repro.mlir")), *flags])
+        (folder / "README.md").write_text(
+            f"The result of `repro.mlir` on these inputs is not `expected_0.npy`: {self.difference.reason}.\n"
+            f"It is the layer `{self.layer}`.{' ' + note if note else ''}\n\n"
+            f"    {command}\n    {command.replace('eyas run', 'eyas verify', 1)} --bisect\n"
+        )
+        (folder / "repro.json").write_text(json.dumps({"layer": self.layer, **self.difference.to_json()}, indent=2))
+        return command
+
+
+def find(tracer: Tracer, bad: str, tapped: Tapped | None) -> Reproducer | None:
+    """The smallest wrong piece that ends at the layer `bad`; None when not even the whole way to it is wrong alone."""
+    for boundary in _boundaries(tracer.source, bad):
+        tracer.progress(f"a piece behind {bad}, {len(boundary)} values from the reference")
+        found = _try(tracer, bad, boundary, tapped)
+        if found is not None:
+            return _refine(tracer, found)
+    return None
+
+
+def is_wrong(tracer: Tracer, piece: Piece, expected: np.ndarray, disable: Sequence[str] = ()) -> Difference | None:
+    """How a piece, compiled and run by itself, misses what is expected; None when it does not."""
+    try:
+        (value,) = tracer.build.call(import_text(piece.text, "repro.mlir"), piece.inputs, disable)
+    except EyasError as error:
+        return Difference(np.inf, np.inf, 0.0, (), f"{type(error).__name__}: {error}")
+    difference = compare(value, expected, tracer.tolerance)
+    return None if difference.ok else difference
+
+
+def _boundaries(source: Source, bad: str) -> Iterator[list[str]]:
+    """Sets of layers at which a piece may begin, nearer ones first; the last is none, for the program's own inputs."""
+    by_name = {layer.name: layer for layer in source.layers}
+    everything = ancestors(source, [bad])
+    region, frontier, depth = {bad}, {bad}, 1
+    while region != everything:
+        outside = {name for one in region for name in by_name[one].reads if name in by_name} - region
+        yield sorted(outside)
+        for _ in range(depth):
+            frontier = {name for one in frontier for name in by_name[one].reads if name in by_name} - region
+            region |= frontier
+        depth *= 2
+    yield []
+
+
+def _try(tracer: Tracer, bad: str, boundary: Sequence[str], tapped: Tapped | None) -> Reproducer | None:
+    source, reference = tracer.source, tracer.reference
+    if not boundary:
+        tapped = None  # the whole way from the inputs: as it was imported without other results
+    if tapped is None:
+        try:
+            tapped = source.program([name for name in (*boundary, bad) if name not in source.results])
+        except EyasError:
+            return None
+    given = {tapped.positions[name]: reference.layers[name] for name in boundary}
+    expected = as_stored(reference.layers[bad])
+    weights = sum(parameter.nbytes for parameter in tapped.program.parameters.values())
+    for inline in (False, True):
+        if inline and weights > _MAX_INLINE_BYTES:
+            break
+        piece = cut(tapped.program, [tapped.positions[bad]], given, tracer.inputs, inline)
+        if piece is None:
+            return None
+        if (difference := is_wrong(tracer, piece, expected)) is not None:
+            return Reproducer(bad, piece, expected, difference)
+        if not weights:
+            break  # the same again
+    return None
+
+
+def _refine(tracer: Tracer, found: Reproducer) -> Reproducer:
+    """A smaller piece of a piece, op by op of the input contract, where plain loops agree with the framework."""
+    if found.piece.ops <= 1 or isinstance(tracer.source, MlirSource):
+        return found
+    source = MlirSource(found.program(), tracer.build)
+    try:
+        reference = source.reference(found.piece.inputs)
+    except EyasError:
+        return found
+    if not compare(reference.results[0], found.expected, tracer.tolerance).ok:
+        return found
+    inner = Tracer(source, tracer.build, found.piece.inputs, reference, tracer.tolerance, tracer.progress)
+    trace = inner.trace()
+    if trace.first is None or not trace.first.layer.op:
+        return found
+    smaller = find(inner, trace.first.layer.name, trace.tapped)
+    if smaller is None or smaller.piece.ops >= found.piece.ops:
+        return found
+    return Reproducer(found.layer, smaller.piece, smaller.expected, smaller.difference)

@@ -1,0 +1,164 @@
+"""PyTorch as the reference: the exported graph, run eagerly node by node."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export.exported_program import ModuleCallEntry
+from torch.export.graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from torch.utils import _pytree as pytree
+
+from eyas.frontends.from_torch import export_model, import_exported
+from eyas.frontends.torch_weights import as_numpy, place_of
+from eyas.verification.source import Layer, Reference, Source, Tapped
+
+
+class TorchSource(Source):
+    """Layers are the nodes of the exported graph that make a tensor, before any decomposition of ours."""
+
+    framework = f"torch {torch.__version__}, eager"
+
+    def __init__(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> None:
+        exported, *self._rest = export_model(model, args, kwargs, dynamic_shapes)
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            # Without decompositions this only makes the graph free of mutation, so that a node has one value.
+            self._exported = exported.run_decompositions({})
+        nodes = [node for node in self._exported.graph.nodes if _is_layer(node)]
+        names = {node.name for node in nodes}
+        self.layers = tuple(_describe(node, names) for node in nodes)
+        outputs = [spec for spec in self._exported.graph_signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
+        returned = [spec.arg.name for spec in outputs if not isinstance(spec.arg, ConstantArgument)]
+        self._results = tuple(name if name in names else "" for name in returned)
+
+    @property
+    def results(self) -> Sequence[str]:
+        return self._results
+
+    def program(self, taps: Sequence[str] = ()) -> Tapped:
+        program = import_exported(self._with_outputs(taps), *self._rest)
+        positions = {name: index for index, name in enumerate(self._results) if name}
+        return Tapped(program, positions | {tap: len(self._results) + index for index, tap in enumerate(taps)})
+
+    def reference(self, inputs: Sequence[np.ndarray]) -> Reference:
+        recorder = _Recorder(self._exported.graph_module, {layer.name for layer in self.layers})
+        with torch.no_grad():
+            outputs = recorder.run(*self._placeholders(inputs))
+        specs = self._exported.graph_signature.output_specs
+        results = [
+            _array(value)
+            for value, spec in zip(outputs, specs, strict=True)
+            if spec.kind == OutputKind.USER_OUTPUT and not isinstance(spec.arg, ConstantArgument)
+        ]
+        return Reference(results, recorder.values)
+
+    def _placeholders(self, inputs: Sequence[np.ndarray]) -> list[Any]:
+        """Weights and inputs in the order of the graph."""
+        exported, flat, values = self._exported, iter(inputs), []
+        for spec in exported.graph_signature.input_specs:
+            if spec.kind == InputKind.USER_INPUT:
+                constant = isinstance(spec.arg, ConstantArgument)
+                values.append(spec.arg.value if constant else self._input(spec.arg.name, next(flat)))
+            elif spec.target in exported.state_dict:
+                values.append(exported.state_dict[spec.target])
+            else:
+                values.append(exported.constants[spec.target])
+        return values
+
+    def _input(self, name: str, array: np.ndarray) -> Any:
+        node = next(node for node in self._exported.graph.nodes if node.name == name)
+        if not isinstance(node.meta.get("val"), torch.Tensor):
+            return array.item()
+        if array.dtype.name == "bfloat16":
+            return torch.from_numpy(np.ascontiguousarray(array).view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(np.array(array))
+
+    def _with_outputs(self, taps: Sequence[str]) -> torch.export.ExportedProgram:
+        """The exported program with nodes as further results, after its own."""
+        exported = self._exported
+        graph, copies = torch.fx.Graph(), {}
+        returned = graph.graph_copy(exported.graph, copies)
+        by_name = {node.name: copy for node, copy in copies.items()}
+        nodes = [by_name[tap] for tap in taps]
+        graph.output((*_sequence(returned), *nodes))
+        extra = [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None) for node in nodes]
+        old = exported.graph_signature
+        signature = ExportGraphSignature(list(old.input_specs), [*old.output_specs, *extra])
+        whole = exported.module_call_graph[0]
+        assert whole.signature is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shape = pytree.TreeSpec(tuple, None, [whole.signature.out_spec, *[pytree.LeafSpec()] * len(nodes)])
+        call = ModuleCallEntry(whole.fqn, dataclasses.replace(whole.signature, out_spec=shape))
+        return torch.export.ExportedProgram(
+            torch.fx.GraphModule(exported.graph_module, graph),
+            graph,
+            signature,
+            exported.state_dict,
+            exported.range_constraints,
+            [call, *exported.module_call_graph[1:]],
+            exported.example_inputs,
+            exported.constants,
+            verifiers=exported.verifiers,
+        )
+
+
+class _Recorder(torch.fx.Interpreter):
+    """Runs a graph and keeps the tensors that named nodes make."""
+
+    def __init__(self, module: torch.fx.GraphModule, names: set[str]) -> None:
+        super().__init__(module, garbage_collect_values=False)
+        self._wanted = names
+        self.values: dict[str, np.ndarray] = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        value = super().run_node(n)
+        if n.name in self._wanted:
+            self.values[n.name] = _array(value)
+        return value
+
+
+def _array(value: Any) -> np.ndarray:
+    return as_numpy(value) if isinstance(value, torch.Tensor) else np.asarray(value)
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (tuple, list)) else (value,)
+
+
+def _is_layer(node: torch.fx.Node) -> bool:
+    """A tensor that an op makes; what is not initialised has no value to compare."""
+    if node.op != "call_function" or not isinstance(node.meta.get("val"), torch.Tensor):
+        return False
+    return "aten.empty" not in str(node.target) and "aten.new_empty" not in str(node.target)
+
+
+def _describe(node: torch.fx.Node, names: set[str]) -> Layer:
+    name, frame = place_of(node)
+    path = name.rpartition("/")[0]
+    places = [path, f"{frame[0]}:{frame[1]}" if frame else ""]
+    target = node.target
+    if target is operator.getitem and isinstance(source := node.args[0], torch.fx.Node):
+        target = source.target  # one of several results: the op is what made them
+    reads: list[str] = []
+    stack = list(node.all_input_nodes)
+    while stack:
+        source = stack.pop()
+        if source.name in names:
+            reads.append(source.name)
+        elif source.op == "call_function":
+            stack += source.all_input_nodes
+    return Layer(node.name, str(target), ", ".join(filter(None, places)), tuple(dict.fromkeys(reads)))
