@@ -26,6 +26,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
         **get_decomposition_table(),
         aten._safe_softmax.default: safe_softmax,
         aten._softmax.default: softmax,
+        aten.constant_pad_nd.default: constant_pad_nd,
         aten.gelu.default: gelu,
         aten.native_layer_norm.default: native_layer_norm,
         aten.pow.Tensor_Scalar: power,
@@ -135,6 +136,16 @@ def variance_and_mean(
     divisor = count - (1 if correction is None else correction)
     result = total / max(divisor, 0) if isinstance(divisor, (int, float)) else total / divisor
     return result.to(x.dtype), (mean if keepdim else wide.mean(dims)).to(x.dtype)
+
+
+def constant_pad_nd(x: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
+    """Negative amounts cut first: `tensor.pad` has no meaning for them, and folds where the sizes come out equal."""
+    if not any(isinstance(amount, int) and amount < 0 for amount in pad):
+        return NotImplemented
+    for position in range(0, len(pad), 2):
+        dim, before, after = x.dim() - 1 - position // 2, min(pad[position], 0), min(pad[position + 1], 0)
+        x = x.narrow(dim, -before, x.shape[dim] + before + after)
+    return aten.constant_pad_nd(x, [max(amount, 0) for amount in pad], value)
 
 
 def power(x: Tensor, exponent: float) -> Tensor:

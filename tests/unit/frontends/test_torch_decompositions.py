@@ -50,6 +50,9 @@ CASES = {
     "deviation": (lambda x: x.std(-1), X),
     "variance-mean": (lambda x: torch.var_mean(x, 1), X),
     "powers": (lambda x: (x**2, x**3, x**4, x.abs() ** 0.5, (x.abs() + 1) ** -0.5, x**5), X),
+    # Cuts and grows: equal sizes must not be taken for "nothing to do".
+    "shift": (lambda x: F.pad(x, (0, 0, 1, -1)), X),
+    "cut": (lambda x: F.pad(x, (-2, 3, -1, -1), value=4.0), X),
     "integer-power": (lambda x: x**2, torch.arange(4)),
 }
 
