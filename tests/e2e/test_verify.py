@@ -6,6 +6,7 @@ Everything compiles in this process (`workers=1`), so that what is patched here 
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +21,10 @@ import eyas
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu import compile as dispatch_compiler
 from eyas.codegen.llvm_cpu.strategies import base, contraction, rows
+from eyas.frontends import from_onnx
 from eyas.ir.walk import find_ops
 from eyas.passes.codegen import approximations, expand_math
-from eyas.passes.dispatch import deduplicate_executables, form_dispatches
+from eyas.passes.dispatch import deduplicate_executables, form_dispatches, outline_dispatches
 from eyas.passes.optimize import convert_conv_layout, evaluate_constants, propagate_transposes
 from eyas.passes.schedule import plan_memory, reuse_in_place
 
@@ -316,3 +318,132 @@ def _check_reproducer(report, folder, culprit) -> None:
     assert not again.ok, again
     right = eyas.compile(folder / "repro.mlir", disable=off)
     np.testing.assert_allclose(right(*inputs), expected, rtol=1e-3, atol=1e-4)
+
+
+# --- faults that no switch explains -----------------------------------------------------------------------------------
+
+
+def test_a_wrong_import_is_told_from_a_wrong_compilation(monkeypatch):
+    finish = from_onnx.finish
+
+    def wrong(module, *rest):
+        with module.context, mlir.Location.unknown():
+            _drop_elementwise(module)
+        return finish(module, *rest)
+
+    monkeypatch.setattr(from_onnx, "finish", wrong)
+    report = verify(mlp())
+    assert report.first is not None and report.first.layer.name == "t"
+    assert report.blame is not None and not report.blame.culprits
+    assert "frontend" in report.blame.reason, report
+
+
+def test_a_wrong_pass_that_cannot_be_switched_off_is_bounded_by_phase(monkeypatch):
+    _after(monkeypatch, outline_dispatches.OutlineDispatches, _drop_elementwise)
+    report = verify(mlp())
+    assert report.first is not None and report.first.layer.name == "t"
+    assert report.blame is not None and not report.blame.culprits
+    assert "what phase 'optimize' leaves is right" in report.blame.reason, report
+
+
+def test_a_fault_that_cancels_is_seen_in_its_layer_only(monkeypatch):
+    """exp off by a factor, then normalised: the results are right, the layer is not."""
+    monkeypatch.setitem(expand_math._FUNCTIONS, "math.exp", lambda x: approximations.exp(x) * 1.001)
+    report = verify(mlp())
+    assert not report.ok and not any(row.wrong for row in report.results)
+    assert report.first is not None and report.first.layer.name == "e"
+    assert report.blame is not None and report.blame.name == "expand-math"
+    assert "results are right" in str(report)
+
+
+def test_a_program_that_fails_to_compile_is_a_mismatch(monkeypatch):
+    def fail(self, module):
+        raise eyas.EyasError("planted")
+
+    monkeypatch.setattr(propagate_transposes.PropagateTransposes, "run", fail)
+    report = verify(mlp())
+    assert not report.ok and "planted" in str(report)
+    assert report.blame is not None and report.blame.name == "propagate-transposes"
+
+
+# --- right models -----------------------------------------------------------------------------------------------------
+
+
+def _names(report):
+    return [row.layer.name for row in report.layers]
+
+
+def test_a_right_torch_module():
+    model, inputs = net()
+    report = eyas.verify(model, inputs, workers=1)
+    assert report.ok, report
+    assert _names(report) == ["conv2d", "relu", "max_pool2d", "view", "linear", "softmax"]
+    assert report.layers[0].layer.op == "aten.conv2d.default" and "test_verify.py:" in report.layers[0].layer.place
+    assert report.blame is None and report.reproducer is None
+    assert all(row.difference.error < 1e-5 for row in report.layers)
+
+
+def test_a_right_torch_file_with_a_dynamic_size_and_nested_results(tmp_path):
+    class Nested(nn.Module):
+        def forward(self, x, *, scale):
+            values, places = torch.max(x * scale, 1)
+            return {"values": values, "places": places, "none": None, "both": (x.relu(), x.to(torch.bfloat16))}
+
+    x, scale = torch.randn(2, 7), torch.tensor(3.0)
+    batch = torch.export.Dim("batch", min=1, max=9)
+    exported = torch.export.export(
+        Nested(), (x,), {"scale": scale}, dynamic_shapes={"x": {0: batch}, "scale": None}, strict=False
+    )
+    torch.export.save(exported, tmp_path / "model.pt2")
+    for model in (exported, tmp_path / "model.pt2"):
+        report = eyas.verify(model, (torch.randn(5, 7),), kwargs={"scale": scale}, workers=1)
+        assert report.ok, report
+        assert len(report.results) == 4 and report.results[0].shape == (5,)
+
+
+def test_a_right_onnx_model():
+    report = eyas.verify(mlp(), workers=1)
+    assert report.ok, report
+    assert _names(report) == ["h", "t", "e", "s", "n", "m", "y"] and "onnxruntime" in report.reference
+    assert report.layers[0].layer.place == "node 'first'"
+
+
+def test_onnx_without_onnxruntime(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    report = eyas.verify(mlp(), workers=1)
+    assert report.ok and "reference evaluator" in report.reference
+
+
+def test_a_right_jax_function():
+    jax = pytest.importorskip("jax")
+    weight = np.random.default_rng(0).standard_normal((32, 8)).astype(np.float32)
+
+    @jax.jit
+    def function(tree, x):
+        hidden = jax.numpy.tanh(x @ tree["w"])
+        total, _ = jax.lax.scan(lambda carry, row: (carry + row, row), jax.numpy.zeros(32), hidden)
+        return {"y": jax.nn.softmax(hidden @ weight), "total": total}
+
+    x = np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)
+    w = np.random.default_rng(2).standard_normal((16, 32)).astype(np.float32)
+    report = eyas.verify(function, ({"w": w}, x), workers=1)
+    assert report.ok, report
+    assert {"dot_general_0", "tanh_1"} <= set(_names(report)) and any(
+        name.startswith("scan") for name in _names(report)
+    )
+    assert "test_verify.py:" in report.layers[0].layer.place
+
+
+def test_a_wrong_jax_function(monkeypatch):
+    jax = pytest.importorskip("jax")
+    wrong_exp(monkeypatch)
+    x = np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)
+    report = verify(lambda x: jax.numpy.exp(x) + 1, (x,))
+    assert report.blame is not None and report.blame.name == "expand-math"
+    assert report.first is not None and report.first.layer.op == "exp"
+
+
+def test_right_text():
+    text, inputs = chain()
+    report = eyas.verify(text, inputs, workers=1)
+    assert report.ok and len(report.layers) == 5 and report.layers[0].layer.place == "line 9"

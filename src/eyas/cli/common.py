@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 MODEL_ENDINGS = (".onnx", ".pt2", ".mlir", ".mlirbc", ".stablehlo")
 _SPEC = re.compile(r"(?P<dims>(?:\d+x)*)(?P<dtype>[a-z]+\d*[a-z0-9]*)")
 
-INPUT_HELP = "@x.npy, or a shape with what to fill it: 1x3x224x224xf32=random, 4xi64=7. NAME=... gives one by name."
+INPUT_HELP = (
+    "@x.npy, or a shape with what to fill it: 1x3x224x224xf32=random, 4xi64=7. NAME=... gives one by name,"
+    " @all.npz several."
+)
 
 
 def open_module(path: Path, device: str, threads: int | None, quiet: bool = False, target: str = "llvm-cpu") -> Module:
@@ -85,14 +88,13 @@ def example_inputs(specs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
     return positional, named
 
 
-def make_inputs(specs: Sequence[str], signature: Signature) -> list[np.ndarray]:
+def make_inputs(specs: Sequence[str], signature: Signature, seed: int = 0) -> list[np.ndarray]:
     """The arrays of a call in the order of the signature; without any spec, random ones of its shapes."""
     names = [argument.name for argument in signature.args]
     if not specs:
-        return [_from_signature(argument, index) for index, argument in enumerate(signature.args)]
+        return [_from_signature(argument, seed + index) for index, argument in enumerate(signature.args)]
     given: dict[str, np.ndarray] = {}
-    for spec in specs:
-        name, array = _make_input(spec, len(given))
+    for spec, name, array in _made_inputs(specs, seed):
         free = [one for one in names if one not in given]
         if name is None and free:
             name = free[0]
@@ -102,7 +104,26 @@ def make_inputs(specs: Sequence[str], signature: Signature) -> list[np.ndarray]:
         given[name] = array
     if missing := [name for name in names if name not in given]:
         raise UsageError(f"no --input for {', '.join(missing)}; the function takes {signature}")
-    return [given[name] for name in names]
+    return [_in_type(given[argument.name], argument.dtype) for argument in signature.args]
+
+
+def _made_inputs(specs: Sequence[str], seed: int) -> Iterator[tuple[str, str | None, np.ndarray]]:
+    """Each array with the spec that it comes from, and its name where that says one."""
+    count = 0
+    for spec in specs:
+        if spec.startswith("@") and spec.endswith(".npz"):
+            arrays = [(spec, name, array) for name, array in _load_arrays(spec[1:]).items()]
+        else:
+            arrays = [(spec, *_make_input(spec, seed + count))]
+        yield from arrays
+        count += len(arrays)
+
+
+def _in_type(array: np.ndarray, dtype: str) -> np.ndarray:
+    """NumPy's files know bf16 as two bytes of anything."""
+    from eyas.frontends.dtypes import numpy_dtype
+
+    return array.view(numpy_dtype("bf16")) if dtype == "bf16" and array.dtype.kind == "V" else array
 
 
 def _make_input(spec: str, seed: int) -> tuple[str | None, np.ndarray]:
@@ -136,6 +157,16 @@ def _load_array(path: str) -> np.ndarray:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"--input @{path}: not a NumPy .npy file: {error}") from error
+
+
+def _load_arrays(path: str) -> dict[str, np.ndarray]:
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"--input @{path}: not a NumPy .npz file: {error}") from error
 
 
 def _from_signature(argument: Any, seed: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from eyas.frontends.program import ImportedProgram
 from eyas.ir import clone_into
 from eyas.pipelines.compiler import Compilation
 from eyas.pipelines.phases import Options
+from eyas.runtime import Module
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,15 @@ class Build:
     disable: tuple[str, ...] = ()
     workers: int = 0
 
-    def call(self, program: ImportedProgram, inputs: Sequence[np.ndarray], disable: Sequence[str] = ()) -> list:
-        """The flat results of the program, compiled without what is in `disable`."""
+    def compile(self, program: ImportedProgram, disable: Sequence[str] = ()) -> Module:
+        """The program, compiled without what is in `disable`."""
         copy = replace(program, module=clone_into(program.module.operation, program.module.context))
         options = Options(disable=tuple(dict.fromkeys((*self.disable, *disable))), workers=self.workers)
         compilation = Compilation.of(copy, options)
         compilation.run()
-        module = compilation.finish().load(self.device, self.threads)
-        results = module.functions["main"](*inputs)
+        return compilation.finish().load(self.device, self.threads)
+
+    def call(self, program: ImportedProgram, inputs: Sequence[np.ndarray], disable: Sequence[str] = ()) -> list:
+        """The flat results of the program, compiled without what is in `disable`."""
+        results = self.compile(program, disable).functions["main"](*inputs)
         return [np.asarray(one) for one in (results if isinstance(results, (tuple, list)) else (results,))]

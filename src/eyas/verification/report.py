@@ -26,7 +26,7 @@ class Report:
     """Whether the whole program is right without the culprit; None when that was not asked."""
     reproducer: str | None = None
     command: str | None = None
-    reproducer_ops: int = 0
+    reproducer_dispatches: int = 0
 
     @property
     def ok(self) -> bool:
@@ -35,8 +35,15 @@ class Report:
     @property
     def first(self) -> Row | None:
         """The first wrong value in program order."""
-        rows = (*self.layers, *self.results)
-        return next((row for row in rows if row.wrong), None)
+        return next((row for row in self.rows if row.wrong), None)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Every value once, in program order: a result as the program without layers as results gave it, when wrong."""
+        alone = {row.layer.name: row for row in self.results if row.wrong}
+        shown = [alone.pop(row.layer.name, row) if not row.wrong else row for row in self.layers]
+        known = {row.layer.name for row in shown}
+        return shown + [row for row in self.results if row.layer.name not in known]
 
     @property
     def worst(self) -> Row | None:
@@ -66,8 +73,9 @@ class Report:
         if self.blame is not None:
             lines += self._blamed(self.blame)
         if self.command:
-            what = "1 op" if self.reproducer_ops == 1 else f"{self.reproducer_ops} ops"
-            lines += [f"reproducer ({what}): {self.reproducer}", f"  {self.command}"]
+            count = self.reproducer_dispatches
+            lines += [f"reproducer, {count} {'dispatch' if count == 1 else 'dispatches'}: {self.reproducer}"]
+            lines += [f"  {self.command}"]
         return lines
 
     def _untapped(self) -> str:
@@ -113,6 +121,7 @@ class Report:
             },
             "reproducer": self.reproducer,
             "command": self.command,
+            "reproducer_dispatches": self.reproducer_dispatches,
         }
 
     def __str__(self) -> str:

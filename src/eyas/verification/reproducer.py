@@ -17,6 +17,7 @@ import numpy as np
 from eyas.errors import EyasError
 from eyas.frontends.from_mlir import import_text
 from eyas.frontends.program import ImportedProgram
+from eyas.verification.build import Build
 from eyas.verification.compare import Difference, compare
 from eyas.verification.cut import Piece, as_stored, cut
 from eyas.verification.layers import Tracer, ancestors
@@ -35,6 +36,10 @@ class Reproducer:
     piece: Piece
     expected: np.ndarray
     difference: Difference
+
+    def dispatches(self, build: Build) -> int:
+        """How many dispatches it takes to run."""
+        return sum(kernel["dispatches"] for kernel in build.compile(self.program()).manifest["kernels"])
 
     def program(self) -> ImportedProgram:
         return import_text(self.piece.text, "repro.mlir")
