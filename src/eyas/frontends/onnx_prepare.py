@@ -31,6 +31,7 @@ def normalize(model: OnnxModel) -> None:
         _update(model, onnx.inliner.inline_local_functions)
         graph = model.proto.graph
     separate(model)
+    _forget_doubtful_shapes(graph)
     seen: set[str] = set()
     for index, node in enumerate(all_nodes(graph)):
         if not node.name or node.name in seen:
@@ -44,6 +45,16 @@ def normalize(model: OnnxModel) -> None:
             graph.initializer.add().CopyFrom(tensor)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
+
+
+def _forget_doubtful_shapes(graph: onnx.GraphProto) -> None:
+    """Exporters write -1 or a question mark for a size that they do not know, and tell of results twice."""
+    for value in [*graph.input, *graph.output, *graph.value_info]:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value < 0 or dim.dim_param in ("?", "-1"):
+                dim.Clear()
+    outputs = {value.name for value in graph.output}
+    _keep(graph.value_info, lambda value: value.name not in outputs)
 
 
 def check_operators(model: OnnxModel) -> None:

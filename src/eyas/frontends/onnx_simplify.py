@@ -8,6 +8,7 @@ from eyas.frontends import onnx_prepare as prepare
 from eyas.frontends.onnx_corrections import correct
 from eyas.frontends.onnx_file import OnnxModel
 from eyas.frontends.onnx_fold import fold
+from eyas.frontends.onnx_padding import state_padding
 from eyas.frontends.onnx_subgraphs import as_model, import_domains, inline, replace_nodes, transform_subgraphs
 
 # Known sizes make more shapes known, and those more sizes: bodies of functions need two or three rounds.
@@ -23,6 +24,8 @@ def simplify(model: OnnxModel) -> None:
         if _take_possible_branches(model):
             prepare.infer_shapes(model)
         _fold(model)
+    if state_padding(model):
+        prepare.infer_shapes(model)
     if correct(model):
         prepare.normalize(model)
         prepare.infer_shapes(model)

@@ -22,6 +22,7 @@ PASSES: dict[str, str] = {
     "evaluate-constants": "optimize.evaluate_constants",
     "expand-math": "codegen.expand_math",
     "fold-index-ranges": "dispatch.fold_index_ranges",
+    "convert-float-sizes": "dispatch.convert_float_sizes",
     "form-dispatches": "dispatch.form_dispatches",
     "guard-division": "codegen.guard_division",
     "insert-barriers": "schedule.insert_barriers",

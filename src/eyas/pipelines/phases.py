@@ -122,6 +122,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
 def _dispatch(options: Options) -> list[Pass | Upstream]:
     return [
         # Sizes first: once ops are in executables, nobody can ask them for their shapes.
+        _make("convert-float-sizes"),
         _make("tie-shapes"),
         Upstream("lower-affine,canonicalize,cse"),
         _make("unify-dimensions"),

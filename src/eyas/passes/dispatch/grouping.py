@@ -54,7 +54,7 @@ def role_of(op: mlir.Operation) -> Role:
         return Role.CLONED
     if name.startswith("flow.") or name in ("tensor.dim", "func.return", "cf.assert"):
         return Role.HOST
-    if name == "tensor.extract" or _is_scalar_of_data(op):
+    if name == "tensor.extract" or _is_scalar_of_data(op) or _is_float_scalar(op):
         return Role.CLONED
     if not any(is_tensor(value) for value in [*op.results, *op.operands]) and not op.regions:
         return Role.HOST
@@ -71,6 +71,16 @@ def _is_scalar_of_data(op: mlir.Operation) -> bool:
         return False
     owners = [defining_op(value) for value in op.operands]
     return any(o is not None and (o.name == "tensor.extract" or _is_scalar_of_data(o)) for o in owners)
+
+
+def _is_float_scalar(op: mlir.Operation) -> bool:
+    """Scalar arithmetic with floats, on sizes: the host passes only integers to a dispatch."""
+    values = [*op.results, *op.operands]
+    return (
+        op.name.startswith(("arith.", "math."))
+        and not any(is_tensor(value) for value in values)
+        and any(isinstance(value.type, mlir.FloatType) for value in values)
+    )
 
 
 def _is_big_constant(op: mlir.Operation) -> bool:
