@@ -15,7 +15,7 @@ import onnx.version_converter
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx_functions import function_of
-from eyas.frontends.onnx_subgraphs import all_nodes, separate, subgraphs
+from eyas.frontends.onnx_subgraphs import all_nodes, declare_loop_results, separate, subgraphs
 
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
@@ -106,6 +106,13 @@ def set_shapes(model: OnnxModel, shapes: Mapping[str, Any], examples: Mapping[st
 
 def infer_shapes(model: OnnxModel) -> None:
     """Gives every value a type and a rank."""
+    _infer_shapes(model)
+    # A loop's results may be carried by the next one.
+    while declare_loop_results(model.proto.graph):
+        _infer_shapes(model)
+
+
+def _infer_shapes(model: OnnxModel) -> None:
     try:
         _update(model, lambda proto: onnx.shape_inference.infer_shapes(proto, data_prop=True))
     except Exception:

@@ -26,17 +26,23 @@ _RULES = {
     "BitCast": "onnx_types:bit_cast",
     "Col2Im": "onnx_rewrite_shape:col2im",
     "Compress": "onnx_rewrite_select:compress",
+    "ConvInteger": "onnx_rewrite_integer:conv_integer",
     "CumProd": "onnx_rewrite_shape:cum_prod",
     "DFT": "onnx_rewrite_signal:dft",
     "DeformConv": "onnx_rewrite_sample:deform_conv",
+    "DequantizeLinear": "onnx_rewrite_quantize:dequantize_linear",
     "Det": "onnx_rewrite_shape:det",
     "Dropout": "onnx_rewrite_select:dropout",
     "GridSample": "onnx_rewrite_sample:grid_sample",
     "Loop": "onnx_rewrite_loop:loop",
     "LpNormalization": "onnx_rewrite_index:lp_normalization",
     "MatMul": "onnx_rewrite_shape:mat_mul",
+    "MatMulInteger": "onnx_rewrite_integer:mat_mul_integer",
     "MaxUnpool": "onnx_rewrite_shape:max_unpool",
     "Pad": "onnx_rewrite_index:pad_wrapped",
+    "QLinearConv": "onnx_rewrite_integer:q_linear_conv",
+    "QLinearMatMul": "onnx_rewrite_integer:q_linear_mat_mul",
+    "QuantizeLinear": "onnx_rewrite_quantize:quantize_linear",
     "Resize": "onnx_rewrite_signal:resize",
     "Scan": "onnx_rewrite_scan:scan",
     "Slice": "onnx_rewrite_index:slice_backwards",
@@ -84,6 +90,14 @@ class Builder:
             return None
         dims = self._values[name].type.tensor_type.shape.dim
         return tuple(dim.dim_value for dim in dims) if all(dim.HasField("dim_value") for dim in dims) else None
+
+    def rank_of(self, name: str) -> int | None:
+        """The number of dimensions of a value of the graph, or None."""
+        if name in self._tensors:
+            return len(self._tensors[name].dims)
+        if name not in self._values or not self._values[name].type.tensor_type.HasField("shape"):
+            return None
+        return len(self._values[name].type.tensor_type.shape.dim)
 
     def value_type(self, name: str) -> onnx.TypeProto | None:
         """The type of a value, or of a result that was declared, as far as it is known."""

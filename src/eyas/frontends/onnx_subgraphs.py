@@ -16,6 +16,10 @@ import onnx
 from eyas.frontends.onnx_file import OnnxModel, is_large
 
 
+FINAL_LOOP = "while"
+"""The name of a loop's body that carries all that it needs and keeps its shapes."""
+
+
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -116,6 +120,28 @@ def _put_back(model: OnnxModel, graph: onnx.GraphProto, inner: OnnxModel) -> Non
     import_domains(model, (opset.domain for opset in inner.proto.opset_import))
     known = {tensor.name for tensor in model.proto.graph.initializer}
     model.proto.graph.initializer.extend(tensor for tensor in result.initializer if tensor.name not in known)
+
+
+def declare_loop_results(graph: onnx.GraphProto) -> bool:
+    """Gives the results of loops in their final form the shapes that they carry; says whether any had none.
+
+    onnx infers no shapes for what a loop carries, because it may change them; these do not.
+    """
+    changed = False
+    for each in all_graphs(graph):
+        known = {value.name: value for value in [*each.value_info, *each.output]}
+        for node in each.node:
+            body = next(subgraphs(node), None)
+            if node.op_type != "Loop" or body is None or body.name != FINAL_LOOP:
+                continue
+            for name, carried in zip(node.output, body.input[2:], strict=True):
+                if name not in known:
+                    each.value_info.add(name=name)
+                    known[name] = each.value_info[-1]
+                if not known[name].type.tensor_type.HasField("shape"):
+                    known[name].type.CopyFrom(carried.type)
+                    changed = True
+    return changed
 
 
 def import_domains(model: OnnxModel, domains: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ from eyas.ir.walk import defining_op, entry_block, find_ops, functions, is_tenso
 
 _RESOLVE = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims,canonicalize,cse"
 
-# On an scf.for: what it carries keeps its shape. On an scf.if: its else branch yields values from outside.
+# On an scf.for or scf.while: what it carries keeps its shape. On an scf.if: its else branch yields values from outside.
 KEEPS_SHAPE = "flow.keeps_shape"
 
 
@@ -45,7 +45,8 @@ class TieShapes(Pass):
 
 
 def _look_through(module: mlir.Module) -> bool:
-    """Takes the sizes of tm_tensor results, of which upstream knows nothing, from the operands they are written to."""
+    """Takes sizes of which upstream knows nothing from where they come from: those of tm_tensor results from the
+    operands that they are written to, those of loops that keep shapes from before the loop."""
     changed = False
     for dim in find_ops(module, "tensor.dim"):
         owner = defining_op(dim.operands[0])
@@ -53,20 +54,34 @@ def _look_through(module: mlir.Module) -> bool:
             number = mlir.OpResult(dim.operands[0]).result_number
             dim.operation.operands[0] = owner.operands[len(owner.operands) - len(owner.results) + number]
             changed = True
+        elif owner is not None and KEEPS_SHAPE in owner.attributes:
+            dim.operation.operands[0] = _kept(owner, mlir.OpResult(dim.operands[0]).result_number)
+            changed = True
     return changed
 
 
 def _tie(op: mlir.OpView, result: mlir.Value) -> None:
     source = result
     if KEEPS_SHAPE in op.operation.attributes:
-        number = mlir.OpResult(result).result_number
-        if op.operation.name == "scf.for":
-            source = op.operation.operands[3 + number]
-        elif op.operation.name == "scf.if":
-            source = list(op.operation.regions[1].blocks[0].operations)[-1].operands[number]
+        source = _kept(op.operation, mlir.OpResult(result).result_number)
     with mlir.InsertionPoint.after(op), op.operation.location:
         dims = [
             tensor.DimOp(value, arith.ConstantOp(mlir.IndexType.get(), dim).result).result
             for value, dim in flow.dynamic_dims([source])
         ]
         flow.TieShapeOp(result, dims)
+
+
+def _kept(op: mlir.Operation, number: int) -> mlir.Value:
+    """A value from before the op with the shape of one of its results."""
+    if op.name == "scf.for":
+        return op.operands[3 + number]
+    if op.name == "scf.if":
+        return list(op.regions[1].blocks[0].operations)[-1].operands[number]
+    assert op.name == "scf.while", op.name
+    before = op.regions[0].blocks[0]
+    forwarded = list(before.operations)[-1].operands[1 + number]
+    if isinstance(forwarded.owner, mlir.Block) and forwarded.owner == before:
+        return op.operands[mlir.BlockArgument(forwarded).arg_number]
+    # What never changes is not carried any more.
+    return forwarded

@@ -25,3 +25,21 @@ func.func @static(%x: tensor<2x4xf32>) -> tensor<4x2xf32> {
   %t = linalg.transpose ins(%x : tensor<2x4xf32>) outs(%e : tensor<4x2xf32>) permutation = [1, 0]
   return %t : tensor<4x2xf32>
 }
+
+// What a loop carries has the shape from before the loop, when the loop says so.
+// CHECK-LABEL: func.func @loop
+// CHECK-SAME: [[ARG:%.*]]: tensor<?xf32>
+func.func @loop(%arg0: tensor<?xf32>, %go: i1) -> tensor<?xf32> {
+  // CHECK: [[LOOP:%.*]] = scf.while
+  // CHECK: [[N:%.*]] = tensor.dim [[ARG]], %c0
+  // CHECK: "flow.tie_shape"([[LOOP]], [[N]])
+  %0 = scf.while (%c = %go, %x = %arg0) : (i1, tensor<?xf32>) -> tensor<?xf32> {
+    scf.condition(%c) %x : tensor<?xf32>
+  } do {
+  ^bb0(%x: tensor<?xf32>):
+    %1 = math.tanh %x : tensor<?xf32>
+    %false = arith.constant false
+    scf.yield %false, %1 : i1, tensor<?xf32>
+  } attributes {flow.keeps_shape}
+  return %0 : tensor<?xf32>
+}

@@ -1,0 +1,202 @@
+"""`If`, `Loop` and `Scan` of ONNX against ONNX Runtime: counts and conditions from data, captured values, nests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+from onnx import parser  # noqa: E402
+
+import eyas  # noqa: E402
+from eyas.errors import UnsupportedOpError  # noqa: E402
+
+X, W = np.float32([1, 2, 3]), np.float32([1, 1, 5])
+
+
+def compile_text(text: str, opset: int = 17):
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}')
+    return model, eyas.compile(model)
+
+
+def check(text: str, *calls, opset: int = 17) -> None:
+    """Compiles once; every call must agree with ONNX Runtime."""
+    model, module = compile_text(text, opset)
+    session = runtime.InferenceSession(model.SerializeToString())
+    names = [value.name for value in model.graph.input]
+    for arguments in calls:
+        arguments = [np.asarray(argument) for argument in arguments]
+        results = module(*arguments)
+        results = results if isinstance(results, (tuple, list)) else [results]
+        for got, want in zip(results, session.run(None, dict(zip(names, arguments, strict=True))), strict=True):
+            got = np.asarray(got)
+            assert got.shape == want.shape and got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_loop_ends_by_count_or_by_condition():
+    text = """main (int64 n, bool go, float[3] x, float[3] w) => (float[3] y, float[k, 3] rows)
+    {
+      y, rows = Loop (n, go, x) <body = step (int64 i, bool c, float[3] s) => (bool on, float[3] t, float[3] row) {
+        t = Add (s, w)
+        sum = ReduceSum <keepdims = 0> (t)
+        most = Constant <value = float {100.0}> ()
+        on = Less (sum, most)
+        f = Cast <to = 1> (i)
+        row = Mul (t, f)
+      }>
+    }"""
+    check(text, (5, True, X, W), (100, True, X, W), (0, True, X, W), (4, False, X, W))
+
+
+def test_loop_without_a_count():
+    text = """main (float[3] x) => (float[3] y)
+    {
+      yes = Constant <value = bool {1}> ()
+      y = Loop (, yes, x) <body = step (int64 i, bool c, float[3] s) => (bool on, float[3] t) {
+        t = Add (s, s)
+        top = ReduceMax <keepdims = 0> (t)
+        most = Constant <value = float {1000.0}> ()
+        on = Less (top, most)
+      }>
+    }"""
+    check(text, (X,), (X * 100,))
+
+
+def test_loop_of_known_count_has_static_rows():
+    text = """main (float[3] x) => (float[3] y, float[k, 2, 3] rows)
+    {
+      n = Constant <value = int64 {4}> ()
+      yes = Constant <value = bool {1}> ()
+      y, rows = Loop (n, yes, x) <body = step (int64 i, bool c, float[3] s) => (bool on, float[3] t, float[2, 3] row) {
+        on = Identity (c)
+        t = Add (s, s)
+        shape = Constant <value = int64[2] {2, 3}> ()
+        row = Expand (s, shape)
+      }>
+    }"""
+    check(text, (X,))
+    _, module = compile_text(text)
+    assert str(module.signature).endswith("rows: f32[4,2,3])")
+
+
+def test_loop_carries_a_symbolic_batch():
+    text = """main (int64 n, float[b, 3] x) => (float[b, 3] y)
+    {
+      y = Loop (n, , x) <body = step (int64 i, bool c, float[b, 3] s) => (bool c, float[b, 3] t) {
+        one = Constant <value = float {1.0}> ()
+        t = Add (s, one)
+      }>
+    }"""
+    check(text, (3, np.ones((2, 3), np.float32)), (5, np.ones((4, 3), np.float32)))
+
+
+def test_nested_loops_see_all_outer_values():
+    text = """main (int64 n, int64 m, float[3] x, float[3] w) => (float[3] y)
+    {
+      y = Loop (n, , x) <body = outer (int64 i, bool c, float[3] s) => (bool c, float[3] t) {
+        f = Cast <to = 1> (i)
+        t = Loop (m, , s) <body = inner (int64 j, bool d, float[3] u) => (bool d, float[3] v) {
+          g = Cast <to = 1> (j)
+          a = Mul (w, f)
+          b = Add (a, g)
+          v = Add (u, b)
+        }>
+      }>
+    }"""
+    check(text, (3, 2, X, W), (0, 2, X, W), (2, 0, X, W))
+
+
+def test_branches_inside_a_loop():
+    text = """main (int64 n, float[3] x) => (float[3] y)
+    {
+      y = Loop (n, , x) <body = step (int64 i, bool c, float[3] s) => (bool c, float[3] t) {
+        sum = ReduceSum <keepdims = 0> (s)
+        most = Constant <value = float {20.0}> ()
+        small = Less (sum, most)
+        t = If (small) <
+          then_branch = grow () => (float[3] p) { p = Add (s, s) },
+          else_branch = shrink () => (float[3] q) { half = Constant <value = float {0.3}> () q = Mul (s, half) }
+        >
+      }>
+    }"""
+    check(text, (1, X), (7, X))
+
+
+def test_if_on_data_with_equal_names_in_both_branches():
+    text = """main (float[3] x, bool c) => (float[3] y, float z)
+    {
+      y, z = If (c) <
+        then_branch = yes () => (float[3] a, float b) { a = Neg (x) b = ReduceSum <keepdims = 0> (a) },
+        else_branch = no () => (float[3] a, float b) { a = Mul (x, x) b = ReduceMax <keepdims = 0> (a) }
+      >
+    }"""
+    check(text, (X, True), (X, False))
+
+
+def test_known_condition_takes_one_branch_of_another_shape():
+    text = """main (float[3] x) => (float[1, 3] y)
+    {
+      c = Constant <value = bool {1}> ()
+      y = If (c) <
+        then_branch = yes () => (float[1, 3] a) { s = Constant <value = int64[2] {1, 3}> () a = Reshape (x, s) },
+        else_branch = no () => (float[3] a) { a = Neg (x) }
+      >
+    }"""
+    check(text, (X,))
+
+
+def test_long_scan_with_axes_and_directions():
+    text = """main (float[2] h, float[2, 200] x, float[200] w) => (float[2] last, float[2, 200] rows, float[200] sums)
+    {
+      last, rows, sums = Scan <num_scan_inputs = 2, scan_input_axes = [1, 0], scan_input_directions = [0, 1],
+          scan_output_axes = [1, 0], scan_output_directions = [0, 1],
+          body = step (float[2] s, float[2] v, float u) => (float[2] t, float[2] row, float sum) {
+        half = Constant <value = float {0.5}> ()
+        p = Mul (s, half)
+        q = Mul (v, u)
+        t = Add (p, q)
+        row = Identity (t)
+        sum = ReduceSum <keepdims = 0> (t)
+      }> (h, x, w)
+    }"""
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 200)).astype(np.float32), rng.standard_normal(200).astype(np.float32)
+    check(text, (np.float32([1, -1]), x, w))
+
+
+def test_scan_over_a_symbolic_length():
+    text = """main (float h, float[n] x) => (float last, float[n] rows)
+    {
+      last, rows = Scan <num_scan_inputs = 1,
+          body = step (float s, float v) => (float t, float row) {
+        t = Add (s, v)
+        row = Identity (t)
+      }> (h, x)
+    }"""
+    check(text, (np.float32(1), np.ones(5, np.float32)), (np.float32(2), np.ones(9, np.float32)))
+
+
+def test_carried_values_that_change_their_shape_are_refused():
+    text = """main (int64 n, float[1] x) => (float[k] y)
+    {
+      y = Loop (n, , x) <body = step (int64 i, bool c, float[k] s) => (bool c, float[m] t) {
+        t = Concat <axis = 0> (s, s)
+      }>
+    }"""
+    with pytest.raises(UnsupportedOpError, match=r"\(Loop, .*changes its shape from \[1\] to \[2\]"):
+        compile_text(text)
+
+
+def test_rows_without_a_bound_are_refused():
+    text = """main (bool go, float[1] x) => (float[1] y, float[k, 1] rows)
+    {
+      y, rows = Loop (, go, x) <body = step (int64 i, bool c, float[1] s) => (bool on, float[1] t, float[1] row) {
+        t = Add (s, s)
+        row = Identity (t)
+        on = Identity (c)
+      }>
+    }"""
+    with pytest.raises(UnsupportedOpError, match=r"\(Loop, .*scan outputs but no trip count"):
+        compile_text(text)
