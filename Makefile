@@ -17,7 +17,7 @@ EXTRAS := compiler,torch,onnx,jax,demo,bench,test,dev
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo lint bench bench-cpu docs system-deps clean
+.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo fuzz lint bench bench-cpu docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,9 @@ conformance-onnx: build  ## every node test of the onnx package; ARGS='--filter 
 
 conformance-zoo: build  ## models of timm, transformers, torchvision and torch against PyTorch; ARGS='--only bert' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.zoo $(ARGS)
+
+fuzz: build  ## random graphs against NumPy; ARGS='--graphs 20000 --seed 1 --jobs 2 --write docs/conformance.md' for the whole run
+	$(RUN) $(BIN)/python -m tests.fuzz $(ARGS)
 
 lint: build  ## ruff and pyright
 	$(BIN)/ruff check src tests benchmarks examples

@@ -60,6 +60,11 @@ def array_of(attribute: mlir.Attribute) -> np.ndarray:
         return np.frombuffer(bytes.fromhex(text[9 : text.index('">')]), numpy_dtype("bf16")).reshape(type_.shape)
     printed = text[: text.rindex(">", 0, text.rindex(":"))]
     numbers = re.findall(r"0x[0-9A-Fa-f]+|[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?", printed)
-    bits = [int(n, 16) if n.startswith("0x") else int(np.float32(n).view(np.uint32)) >> 16 for n in numbers]
+    bits = [int(n, 16) if n.startswith("0x") else _bf16_bits(n) for n in numbers]
     values = np.array(bits, np.uint16).view(numpy_dtype("bf16"))
-    return np.broadcast_to(values.reshape(type_.shape if len(bits) > 1 else ()), type_.shape)
+    return np.broadcast_to(values.reshape(() if len(bits) == 1 else type_.shape), type_.shape)
+
+
+def _bf16_bits(decimal: str) -> int:
+    """The nearest bf16: six digits may lie on either side of the value that was printed."""
+    return int(np.float32(decimal).astype(numpy_dtype("bf16")).view(np.uint16))

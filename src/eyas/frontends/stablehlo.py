@@ -11,15 +11,18 @@ from eyas.passes.input.convert_stablehlo_complex_constants import ConvertStableh
 from eyas.passes.input.convert_stablehlo_control_flow import ConvertStablehloControlFlow
 from eyas.passes.input.convert_stablehlo_degenerate import ConvertStablehloDegenerate
 from eyas.passes.input.convert_stablehlo_fft import ConvertStablehloFft
+from eyas.passes.input.convert_stablehlo_gather import ConvertStablehloGather
 from eyas.passes.input.convert_stablehlo_householder import ConvertStablehloHouseholder
 from eyas.passes.input.convert_stablehlo_linear_algebra import ConvertStablehloLinearAlgebra
 from eyas.passes.input.convert_stablehlo_scatter import ConvertStablehloScatter
 from eyas.passes.input.convert_stablehlo_select_and_scatter import ConvertStablehloSelectAndScatter
 from eyas.passes.input.convert_stablehlo_shapes import ConvertStablehloShapes
 from eyas.passes.input.convert_stablehlo_sort import ConvertStablehloSort
+from eyas.passes.input.convert_stablehlo_windows import ConvertStablehloWindows
 
 SIMPLIFY = (
-    "inline,symbol-dce,"
+    # JAX writes chlo ops on dynamic shapes as composites; each has its decomposition with it.
+    "func.func(stablehlo-legalize-composite-to-call),inline,symbol-dce,"
     "func.func(chlo-legalize-to-stablehlo,stablehlo-complex-math-expander,stablehlo-canonicalize-dynamism),"
     "canonicalize"
 )
@@ -27,6 +30,8 @@ TO_LOOPS = PassPipeline(
     (
         ConvertStablehloShapes(),
         # What upstream has no lowering for; regions of these ops are read before control flow around them moves.
+        ConvertStablehloWindows(),
+        ConvertStablehloGather(),
         ConvertStablehloScatter(),
         ConvertStablehloSort(),
         ConvertStablehloSelectAndScatter(),

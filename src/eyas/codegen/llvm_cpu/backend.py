@@ -16,6 +16,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects.llvm import translate_module_to_llvmir
 
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
+from eyas.codegen.llvm_cpu.one_lane_stores import expand_one_lane_stores
 from eyas.errors import InternalError
 from eyas.ir.diagnostics import describe_location
 from eyas.targets import Target
@@ -69,7 +70,8 @@ def _optimized(module: mlir.Module | mlir.Operation, target: Target, opt_level: 
         options.loop_vectorization = options.slp_vectorization = opt_level >= 2
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(compiled, builder)
-    return compiled
+    # After the optimiser, which is what makes masks constant.
+    return expand_one_lane_stores(compiled)
 
 
 def _cross_versions(op: mlir.Operation, target: Target) -> llvm.ModuleRef:

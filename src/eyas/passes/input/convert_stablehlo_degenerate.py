@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch_mlir.dialects import tensor
+from torch_mlir.dialects import linalg, tensor
 
 from eyas.ir import Pass, mlir
+from eyas.ir.structured import empty_like
 from eyas.ir.walk import find_ops
+from eyas.passes.input.stablehlo_scalars import restore, signless
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,8 @@ class ConvertStablehloDegenerate(Pass):
     """Replaces what upstream has no lowering for because there is nothing to do.
 
     `tensor.extract_slice` may not begin at the end, so an empty slice is an empty tensor; a reduction over no
-    dimension is its input, and a barrier against XLA's own rewrites is what it holds.
+    dimension is its input, one of no elements its initial value, and a barrier against XLA's own rewrites is what it
+    holds.
 
         %a = stablehlo.slice %x [4:4] : (tensor<4xf32>) -> tensor<0xf32>
         %b = stablehlo.reduce(%x init: %c) applies stablehlo.or across dimensions = []
@@ -39,12 +42,30 @@ class ConvertStablehloDegenerate(Pass):
             op.erase()
 
 
+def _reduction(op: mlir.Operation) -> list[mlir.Value] | None:
+    """Over no dimension it is its input; over one without elements, the initial value everywhere."""
+    over = list(mlir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+    inputs, inits = list(op.operands)[: len(op.results)], list(op.operands)[len(op.results) :]
+    if not over:
+        return inputs
+    source = mlir.RankedTensorType(inputs[0].type)
+    if all(source.is_dynamic_dim(dim) or source.shape[dim] for dim in over):
+        return None
+    kept = [dim for dim in range(source.rank) if dim not in over]
+    made = []
+    for init, result in zip(inits, op.results, strict=True):
+        scalar = tensor.extract(signless(init), [])
+        shape = list(mlir.RankedTensorType(result.type).shape)
+        empty = empty_like(inputs[0], shape, kept, scalar.type)
+        made.append(restore(linalg.fill(scalar, outs=[empty]), result.type))
+    return made
+
+
 def _replacement(op: mlir.Operation) -> list[mlir.Value] | None:
     if op.name == "stablehlo.optimization_barrier":
         return list(op.operands)
     if op.name == "stablehlo.reduce":
-        over = mlir.DenseI64ArrayAttr(op.attributes["dimensions"])
-        return list(op.operands)[: len(op.results)] if len(over) == 0 else None
+        return _reduction(op)
     type_ = mlir.RankedTensorType(op.results[0].type)
     if type_.has_static_shape and 0 in type_.shape:
         return [tensor.empty(list(type_.shape), type_.element_type)]

@@ -96,7 +96,8 @@ def _scalars_of(op: mlir.Operation, known: dict[mlir.Value, Scalars]) -> Scalars
     if op.name == "stablehlo.get_dimension_size":
         index = arith.constant(mlir.IndexType.get(), mlir.IntegerAttr(op.attributes["dimension"]).value)
         return [arith.index_cast(element, tensor.dim(op.operands[0], index))]
-    if not any(operand in known for operand in op.operands):
+    joins = op.name in ("stablehlo.reshape", "stablehlo.concatenate")
+    if not joins and not any(operand in known for operand in op.operands):
         return None
     operands: list[Scalars] = []
     for operand in op.operands:
@@ -106,7 +107,7 @@ def _scalars_of(op: mlir.Operation, known: dict[mlir.Value, Scalars]) -> Scalars
         operands.append(values)
     if op.name == "stablehlo.reshape":
         return operands[0]
-    if op.name == "stablehlo.concatenate":
+    if op.name == "stablehlo.concatenate" and mlir.IntegerAttr(op.attributes["dimension"]).value == 0:
         return [value for values in operands for value in values]
     if op.name == "stablehlo.convert":
         return [_resize(value, element) for value in operands[0]]
@@ -134,7 +135,7 @@ def _resize(value: mlir.Value, element: mlir.Type) -> mlir.Value:
 
 
 def _is_small_integer(type_: mlir.Type) -> bool:
-    if not isinstance(type_, mlir.RankedTensorType) or not type_.has_static_shape or type_.rank > 1:
+    if not isinstance(type_, mlir.RankedTensorType) or not type_.has_static_shape or type_.rank > 2:
         return False
     is_integer = isinstance(type_.element_type, mlir.IntegerType) and type_.element_type.width in (32, 64)
     return is_integer and type_.element_type.is_signless and math.prod(type_.shape) <= _MOST_ELEMENTS

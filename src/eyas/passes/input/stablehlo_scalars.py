@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from torch_mlir.dialects import arith, complex, math, scf, tensor
 
+from eyas.codegen.common.kernel import constant_int
 from eyas.ir import mlir
 from eyas.ir.structured import index_constant
 
@@ -46,6 +48,32 @@ def size_of(value: mlir.Value, dimension: int) -> mlir.Value:
 
 def sizes_of(value: mlir.Value) -> Values:
     return [size_of(value, dimension) for dimension in range(mlir.RankedTensorType(value.type).rank)]
+
+
+def constant_of(value: mlir.Value) -> list[int] | None:
+    """The elements of a constant tensor of integers, in order; None when it is not one."""
+    owner = value.owner
+    if isinstance(owner, mlir.Block):
+        return None
+    if owner.operation.name == "tensor.from_elements":
+        numbers = [constant_int(element) for element in owner.operands]
+        return None if None in numbers else numbers
+    if owner.operation.name not in ("stablehlo.constant", "arith.constant"):
+        return None
+    shape = mlir.RankedTensorType(value.type).shape
+    return [int(n) for n in np.broadcast_to(np.asarray(owner.attributes["value"]), shape).reshape(-1)]
+
+
+def elements_of(value: mlir.Value) -> Values:
+    """The elements of a small static tensor as scalars, in order."""
+    owner = value.owner
+    type_ = mlir.RankedTensorType(value.type)
+    if (numbers := constant_of(value)) is not None:
+        return [arith.constant(type_.element_type, number) for number in numbers]
+    if not isinstance(owner, mlir.Block) and owner.operation.name == "tensor.from_elements":
+        return list(owner.operands)
+    places = np.ndindex(*type_.shape)
+    return [tensor.extract(value, [index_constant(index) for index in place]) for place in places]
 
 
 def loop(
@@ -105,10 +133,10 @@ def inline_scalars(block: mlir.Block, arguments: Sequence[mlir.Value]) -> Values
 
     for view in block.operations:
         op = view.operation
-        if op.name == "stablehlo.return":
+        if op.name in ("stablehlo.return", "func.return"):
             return [read(operand) for operand in op.operands]
         known[op.results[0]] = _scalar(op, [read(operand) for operand in op.operands])
-    raise AssertionError("a StableHLO region ends with stablehlo.return")
+    raise AssertionError("a StableHLO region ends with a return")
 
 
 def _scalar(op: mlir.Operation, operands: Values) -> mlir.Value:

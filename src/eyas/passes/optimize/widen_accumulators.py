@@ -11,7 +11,7 @@ from torch_mlir.dialects import arith, linalg
 from eyas.codegen.llvm_cpu.combine import combiner_of
 from eyas.ir import Pass
 from eyas.ir.structured import empty_like, fill_value, generic, split_operands
-from eyas.ir.walk import entry_block, functions
+from eyas.ir.walk import defining_op, entry_block, functions
 from eyas.passes.dispatch.grouping import Role, indexing_maps, role_of
 
 
@@ -19,8 +19,8 @@ from eyas.passes.dispatch.grouping import Role, indexing_maps, role_of
 class WidenAccumulators(Pass):
     """A reduction or contraction whose result is f16 or bf16 accumulates in f32 and rounds once, at the end.
 
-    Frameworks do the same; a running sum in f16 stops growing at 2048 when ones are added. Minima and maxima are exact
-    in any type and stay as they are.
+    Frameworks do the same, and multiply what is summed in f32 as well; a running sum in f16 stops growing at 2048 when
+    ones are added. Minima and maxima are exact in any type and stay as they are.
 
         %1 = linalg.generic (sum) ... -> tensor<8xf16>   =>   %0 = linalg.generic (sum) ... -> tensor<8xf32>
                                                               %1 = linalg.generic (truncf) %0 -> tensor<8xf16>
@@ -86,12 +86,22 @@ def _widened_generic(op: mlir.Operation, inputs: list[mlir.Value], wide: mlir.Va
             if view.operation == combine or view.operation.name == "linalg.yield":
                 continue
             _clone(view.operation, values)
-        extended = arith.ExtFOp(f32, values[added]).result if added in values else arith.ExtFOp(f32, added).result
+        extended = _extended(added, values)
         joined = mlir.Operation.create(
             combine.name, results=[f32], operands=[target.arguments[len(inputs)], extended]
         ).results[0]
         linalg.YieldOp([joined])
     return new
+
+
+def _extended(added: mlir.Value, values: dict[mlir.Value, mlir.Value]) -> mlir.Value:
+    """What is added, in f32. A product is made in f32 too, where that of two narrow floats is exact."""
+    f32 = mlir.F32Type.get()
+    product = defining_op(added)
+    if product is None or product.name != "arith.mulf" or added not in values:
+        return arith.ExtFOp(f32, values.get(added, added)).result
+    factors = [arith.ExtFOp(f32, values.get(value, value)).result for value in product.operands]
+    return arith.MulFOp(*factors).result
 
 
 def _clone(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> None:

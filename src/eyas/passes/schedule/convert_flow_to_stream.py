@@ -74,6 +74,10 @@ class _FunctionConversion:
     def _resource(self, value: mlir.Value) -> mlir.Value:
         if value not in self.resources:
             if not isinstance(value.owner, mlir.Block):
+                if value.owner.name == "tensor.empty":  # what folding leaves of a tensor without elements
+                    size = _bytes_of(value)
+                    self.resources[value] = stream.AllocOp(size, mlir.StringAttr.get("transient"), self.type).result
+                    return self.resources[value]
                 where = describe_location(value.owner.location)
                 raise CompileError(f"a tensor made by {value.owner.name} at {where} has no buffer")
             with mlir.InsertionPoint.at_block_begin(self.block), mlir.Location.unknown():

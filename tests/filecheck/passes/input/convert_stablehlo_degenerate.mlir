@@ -15,3 +15,14 @@ func.func @main(%x: tensor<4xf32>, %p: tensor<4xi1>) -> (tensor<0xf32>, tensor<4
   // CHECK: return [[E]], [[P]]
   return %a, %d : tensor<0xf32>, tensor<4xi1>
 }
+
+// A sum of nothing is where the sum starts.
+// CHECK-LABEL: func.func @nothing
+// CHECK: [[Z:%\w+]] = tensor.extract
+// CHECK: [[F:%\w+]] = linalg.fill ins([[Z]] : f32) outs({{.*}} : tensor<3xf32>)
+// CHECK: return [[F]]
+func.func @nothing(%x: tensor<0x3xf32>) -> tensor<3xf32> {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %r = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0] : (tensor<0x3xf32>, tensor<f32>) -> tensor<3xf32>
+  return %r : tensor<3xf32>
+}

@@ -1,0 +1,65 @@
+"""Graphs that random testing found wrong, as small as they could be made; each is called with several inputs."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fuzz.check import check
+from tests.fuzz.checker import prepare
+from tests.fuzz.graph import Graph
+from tests.fuzz.written import graph, leaf, op
+
+N = (5, 1, 3)  # a dynamic dimension: its size in each call
+ALL, NONE = (0, None, 1), (0, 0, 1)
+
+GRAPHS: dict[str, Graph] = {
+    # The store of the last column, one lane of i64 sums truncated to i32, wrote over the next row.
+    "one_lane_of_a_truncated_vector": graph(
+        "onnx", leaf("i32", 17, 2, kind="full", constant=True), leaf("i32", 2, 33, kind="full"), op("matmul", 0, 1)
+    ),
+    # bf16 constants were read from text with truncation.
+    "bf16_constant": graph(
+        "onnx", leaf("bf16", 16, 17, 4, kind="whole"), leaf("bf16", 17, 4, kind="wide", constant=True), op("add", 0, 1)
+    ),
+    "empty_bf16_constant": graph(
+        "jax",
+        leaf("f32", 2),
+        leaf("bf16", 0, 7, constant=True),
+        op("roll", 1, axis=0, shift=-3),
+        op("exp", 0),
+        results=(2, 3),
+    ),
+    # Products of narrow floats were rounded before they were summed.
+    "bf16_dot": graph("mlir", leaf("bf16", 3, 1, 3, 4, kind="whole"), leaf("bf16", 3, 1, 7, 4), op("scores", 0, 1)),
+    "f16_grouped_convolution": graph(
+        "jax",
+        leaf("f16", 2, 6, 9),
+        leaf("f16", 6, 3, 3),
+        op("conv", 0, 1, groups=2, padding=(1,), strides=(1,), dilations=(1,)),
+    ),
+    # Tensors without elements.
+    "empty_slice_is_a_result": graph("jax", leaf("f32", 1, 6), op("slice", 0, slices=((0, 0, 1), (0, 1, 3)))),
+    "sum_of_nothing": graph("jax", leaf("f32", 0, 3), op("sum", 0, axes=(0,), keep=True)),
+    "product_of_nothing": graph("jax", leaf("i64", 0, N), op("prod", 0, axes=(0,), keep=True)),
+    # Dynamic dimensions through StableHLO.
+    "composite": graph("jax", leaf("f32", N, 9), op("sinh", 0)),
+    "top_k_composite": graph("jax", leaf("f32", N, 9), op("topk", 0, k=2, indices=False)),
+    "dynamic_maximum_of_windows": graph(
+        "jax", leaf("f32", N, 4, 7, N), op("pool", 0, kernel=(3, 1), padding=(1, 0), strides=(2, 1), average=False)
+    ),
+    "dynamic_average_of_windows": graph(
+        "jax", leaf("f64", 2, 3, N, N), op("pool", 0, kernel=(3, 3), padding=(1, 1), strides=(1, 3), average=True)
+    ),
+    "cumulative_sum_beside_a_dynamic_dimension": graph("mlir", leaf("f32", 8, N, 3), op("cumsum", 0, axis=0)),
+    "cumulative_sum_of_a_dynamic_dimension": graph("jax", leaf("i8", N, 3), op("cumsum", 0, axis=0)),
+    "dynamic_reverse": graph("mlir", leaf("f16", N, 3, N), op("flip", 0, axes=(0, 2))),
+    "strided_slice_beside_a_dynamic_dimension": graph(
+        "jax", leaf("f32", 9, N), op("slice", 0, slices=((0, 8, 3), ALL))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graph(name):
+    prepare()
+    outcome = check(GRAPHS[name])
+    assert outcome.kind == "passed", f"{outcome.kind} {outcome.detail}\n{GRAPHS[name]}"

@@ -1,0 +1,102 @@
+"""Checks in a child process: an abort or a hang of the compiler is an outcome with its graph, and the run goes on."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+from tests.fuzz.check import Outcome, check
+from tests.fuzz.graph import Graph
+
+from eyas.codegen.worker import _receive, _send
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 60.0
+
+
+class Checker:
+    """One child, started when needed."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen | None = None
+        self._errors = tempfile.TemporaryFile()
+
+    def check(self, graph: Graph) -> Outcome:
+        child = self._child or self._start()
+        assert child.stdin is not None and child.stdout is not None
+        begin = time.perf_counter()
+        try:
+            _send(child.stdin, graph)
+            if not select.select([child.stdout], [], [], TIMEOUT_S)[0]:
+                self.close()
+                return Outcome("hung", f"not done after {TIMEOUT_S:.0f} s", seconds=TIMEOUT_S)
+            return _receive(child.stdout)
+        except (EOFError, BrokenPipeError):
+            return Outcome("crashed", self._epitaph(), seconds=time.perf_counter() - begin)
+
+    def _start(self) -> subprocess.Popen:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), *sys.path]))
+        command = [sys.executable, "-m", "tests.fuzz.checker"]
+        pipe = subprocess.PIPE
+        self._errors.seek(0)
+        self._errors.truncate()
+        self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, env=environment, cwd=ROOT)
+        return self._child
+
+    def _epitaph(self) -> str:
+        """How the child died, and what LLVM or the C library said on the way down."""
+        assert self._child is not None
+        try:
+            code = self._child.wait(10)
+        except subprocess.TimeoutExpired:
+            code = 0
+        self.close()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").splitlines()
+        said = [line.strip() for line in lines if "ssert" in line or "LLVM ERROR" in line or "error:" in line.lower()]
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        return f"{how}: {said[-1][-300:] if said else ''}"
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            for pipe in (self._child.stdin, self._child.stdout):
+                if pipe is not None:
+                    try:
+                        pipe.close()
+                    except BrokenPipeError:
+                        pass
+            self._child = None
+
+
+def prepare() -> None:
+    """What a process needs before it checks graphs."""
+    import jax
+
+    warnings.simplefilter("ignore")
+    jax.config.update("jax_enable_x64", True)
+
+
+def main() -> None:
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    prepare()
+    while True:
+        try:
+            graph = _receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        _send(output, check(graph))
+
+
+if __name__ == "__main__":
+    main()
