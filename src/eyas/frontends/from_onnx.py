@@ -21,6 +21,7 @@ from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower,
 from eyas.frontends.literals import by_name, by_value
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx_simplify import simplify
+from eyas.frontends.onnx_rewrite_integer import use_integers
 from eyas.frontends.onnx_trial import try_lowering
 from eyas.frontends.onnx_types import hold_as_bytes
 from eyas.frontends.parameters import Parameter
@@ -83,6 +84,8 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
 
 def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str, Parameter], Any]:
     prepare.infer_shapes(source)
+    while use_integers(source):
+        prepare.infer_shapes(source)
     if hold_as_bytes(source):
         prepare.infer_shapes(source)
     simplify(source)

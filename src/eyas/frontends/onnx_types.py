@@ -17,7 +17,7 @@ from eyas.errors import UnsupportedOpError
 from eyas.frontends.dtypes import STORAGE
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx_prepare import describe_node
-from eyas.frontends.onnx_rewrite import Builder, attribute, replace_nodes
+from eyas.frontends.onnx_rewrite import Builder, Tables, attribute, replace_nodes
 from eyas.ir.small_types import INTEGERS
 
 DOMAIN = "eyas"
@@ -38,10 +38,9 @@ def small_name(data_type: int) -> str | None:
 
 def hold_as_bytes(model: OnnxModel) -> bool:
     """Rewrites a graph that has small types; says whether it did. Types must have been inferred."""
-    graph = model.proto.graph
-    values = [*graph.value_info, *graph.input, *graph.output]
-    found = {value.name for value in values if small_name(value.type.tensor_type.elem_type)}
-    found |= {tensor.name for tensor in graph.initializer if small_name(tensor.data_type)}
+    tables = Tables(model)
+    found = {name for name, value in tables.values.items() if small_name(value.type.tensor_type.elem_type)}
+    found |= {name for name, tensor in tables.tensors.items() if small_name(tensor.data_type)}
     if not found:
         return False
 
@@ -53,7 +52,7 @@ def hold_as_bytes(model: OnnxModel) -> bool:
     for value in [*graph.input, *graph.output]:
         if small_name(value.type.tensor_type.elem_type):
             model.true_types[value.name] = value.type.tensor_type.elem_type
-    for value in [*graph.value_info, *graph.input, *graph.output]:
+    for value in Tables(model).values.values():
         if small_name(value.type.tensor_type.elem_type):
             value.type.tensor_type.elem_type = TensorProto.INT8
     for index, tensor in enumerate(graph.initializer):
@@ -96,6 +95,8 @@ def bit_cast(node: onnx.NodeProto, b: Builder) -> list[str]:
 
 
 def _convert(node: onnx.NodeProto, b: Builder, model: OnnxModel) -> Sequence[str] | None:
+    if node.domain == DOMAIN:
+        return None
     if node.domain in ("", "ai.onnx") and node.op_type in _RULES:
         return _RULES[node.op_type](node, b)
     if node.domain not in ("", "ai.onnx") or node.op_type not in _MOVES:

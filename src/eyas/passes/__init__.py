@@ -51,6 +51,7 @@ PASSES: dict[str, str] = {
     "drop-asserts": "input.drop_asserts",
     "drop-unused-results": "input.drop_unused_results",
     "externalize-parameters": "input.externalize_parameters",
+    "narrow-contractions": "optimize.narrow_contractions",
     "narrow-scalars": "input.narrow_scalars",
     "verify-input-contract": "input.verify_input_contract",
     "widen-accumulators": "optimize.widen_accumulators",

@@ -59,6 +59,7 @@ class Options:
 
 OPTIONAL = (
     "widen-accumulators",
+    "narrow-contractions",
     "convert-conv-layout",
     "propagate-transposes",
     "evaluate-constants",
@@ -111,6 +112,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
     return [
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
         _make("widen-accumulators"),
+        _make("narrow-contractions"),
         _make("convert-conv-layout"),
         _make("propagate-transposes"),
         Upstream("canonicalize,cse"),

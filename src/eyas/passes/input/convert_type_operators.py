@@ -12,13 +12,13 @@ from eyas.ir.structured import elementwise
 from eyas.ir.walk import find_ops
 from eyas.passes.input.convert_dynamic_views import builtin_type
 
-OPERATORS = ("eyas.encode", "eyas.decode", "eyas.bitcast")
+OPERATORS = ("eyas.encode", "eyas.decode", "eyas.bitcast", "eyas.widen", "eyas.narrow")
 
 
 @dataclass(frozen=True)
 class ConvertTypeOperators(Pass):
-    """Replaces `eyas.encode`, `eyas.decode` and `eyas.bitcast`, which the ONNX frontend writes for types that the
-    importer does not know: it sees bytes and lets these operators through.
+    """Replaces `eyas.encode`, `eyas.decode`, `eyas.bitcast`, `eyas.widen` and `eyas.narrow`, which the ONNX frontend
+    writes for types that the importer does not know or gets wrong: it sees bytes and lets these operators through.
 
         %1 = torch.operator "eyas.decode"(%0) {torch.onnx.dtype = "i4"} : (!torch.vtensor<[3],si8>)
             -> !torch.vtensor<[3],si8>
@@ -53,6 +53,11 @@ def _scalar(op: mlir.Operation, value: mlir.Value, wanted: mlir.Type) -> mlir.Va
     name = mlir.StringAttr(op.attributes["name"]).value
     if name == "eyas.bitcast":
         return _bitcast(value, wanted)
+    if name == "eyas.narrow":
+        return arith.trunci(wanted, value)
+    if name == "eyas.widen":
+        unsigned = bool(mlir.IntegerAttr(op.attributes["torch.onnx.unsigned"]).value)
+        return arith.extui(wanted, value) if unsigned else arith.extsi(wanted, value)
     dtype = mlir.StringAttr(op.attributes["torch.onnx.dtype"]).value
     if name == "eyas.decode":
         return small_types.decode(dtype, value)
