@@ -32,11 +32,8 @@ class TorchSource(Source):
     framework = f"torch {torch.__version__}, eager"
 
     def __init__(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> None:
-        exported, *self._rest = export_model(model, args, kwargs, dynamic_shapes)
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")
-            # Without decompositions this only makes the graph free of mutation, so that a node has one value.
-            self._exported = exported.run_decompositions({})
+        self._original, *self._rest = export_model(model, args, kwargs, dynamic_shapes)
+        self._exported = _functional(self._original)
         nodes = [node for node in self._exported.graph.nodes if _is_layer(node)]
         names = {node.name for node in nodes}
         self.layers = tuple(_describe(node, names) for node in nodes)
@@ -49,7 +46,7 @@ class TorchSource(Source):
         return self._results
 
     def program(self, taps: Sequence[str] = ()) -> Tapped:
-        program = import_exported(self._with_outputs(taps), *self._rest)
+        program = import_exported(self._with_outputs(taps) if taps else self._original, *self._rest)
         positions = {name: index for index, name in enumerate(self._results) if name}
         return Tapped(program, positions | {tap: len(self._results) + index for index, tap in enumerate(taps)})
 
@@ -114,6 +111,18 @@ class TorchSource(Source):
             exported.constants,
             verifiers=exported.verifiers,
         )
+
+
+def _functional(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """The same program free of mutation, so that a node has one value."""
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        program = exported.run_decompositions({})
+    for node in program.graph.nodes:
+        # Which reshapes are views hangs on strides, which decompositions of the ops before them may change.
+        if node.target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
+            node.target = torch.ops.aten.reshape.default
+    return program
 
 
 class _Recorder(torch.fx.Interpreter):
