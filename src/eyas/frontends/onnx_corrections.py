@@ -15,11 +15,17 @@ from eyas.frontends.onnx_file import OnnxModel
 from eyas.frontends.onnx_prepare import describe_node, expand_functions, infer_shapes
 from eyas.frontends.onnx_rewrite import rewrite
 
+# A rule may write operators that have rules themselves: a Scan becomes a Loop.
+_ROUNDS = 4
+
 
 def correct(model: OnnxModel) -> bool:
     """Rewrites or refuses what is known to go wrong; says whether the graph changed and needs inference again."""
-    rewritten = rewrite(model)
-    if rewritten:
+    rewritten = False
+    for _ in range(_ROUNDS):
+        if not rewrite(model):
+            break
+        rewritten = True
         infer_shapes(model)
     ranks = _ranks(model.proto.graph)
     known = {tensor.name for tensor in model.proto.graph.initializer}

@@ -31,6 +31,8 @@ def normalize(model: OnnxModel) -> None:
         _update(model, onnx.inliner.inline_local_functions)
         graph = model.proto.graph
     separate(model)
+    # Before, all initializers had to be inputs; the constants that are added are not.
+    model.proto.ir_version = max(model.proto.ir_version, 4)
     _forget_doubtful_shapes(graph)
     seen: set[str] = set()
     for index, node in enumerate(all_nodes(graph)):

@@ -134,7 +134,21 @@ def infer_body(body: onnx.GraphProto, inputs: Sequence[onnx.TypeProto | None], b
             graph.input.append(helper.make_value_info(name, type_))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", b.opset)])
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    return {value.name: value.type for value in [*inferred.value_info, *inferred.input, *inferred.output]}
+    types = {value.name: value.type for value in [*inferred.value_info, *inferred.input, *inferred.output]}
+    for value in body.output:
+        _believe(types[value.name].tensor_type, value.type.tensor_type)
+    return types
+
+
+def _believe(inferred: onnx.TypeProto.Tensor, declared: onnx.TypeProto.Tensor) -> None:
+    """What inference cannot know, such as the length of a slice from `i` to `i + 1`, is as the model says."""
+    if not declared.HasField("shape") or not inferred.HasField("shape"):
+        if declared.HasField("shape"):
+            inferred.shape.CopyFrom(declared.shape)
+        return
+    for dim, said in zip(inferred.shape.dim, declared.shape.dim, strict=False):
+        if not dim.HasField("dim_value") and said.HasField("dim_value"):
+            dim.CopyFrom(said)
 
 
 def _scalar(name: str, b: Builder) -> str:
@@ -174,9 +188,9 @@ def _rows_for(node: onnx.NodeProto, row: onnx.TypeProto, trip: str, b: Builder) 
 
 
 def _always_full(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> bool:
-    """Whether the loop takes exactly its trip count of steps, known now."""
-    known = [b.value_of(operand(node, place)) if operand(node, place) else None for place in (0, 1)]
-    if known[0] is None or (operand(node, 1) and (known[1] is None or not known[1].all())):
+    """Whether the loop takes as many steps as its trip count says."""
+    first = b.value_of(operand(node, 1)) if operand(node, 1) else np.array(True)
+    if first is None or not first.all():
         return False
     makers = {name: inner for inner in body.node for name in inner.output}
     condition = body.output[0].name

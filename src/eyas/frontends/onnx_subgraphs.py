@@ -15,7 +15,6 @@ import onnx
 
 from eyas.frontends.onnx_file import OnnxModel, is_large
 
-
 FINAL_LOOP = "while"
 """The name of a loop's body that carries all that it needs and keeps its shapes."""
 
