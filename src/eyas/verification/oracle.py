@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,10 @@ def evaluate(program: ImportedProgram, *arguments: np.ndarray) -> list[np.ndarra
 
 
 def evaluate_text(
-    text: str, parameters: Any, results: Sequence[tuple[np.dtype, int]], arguments: Sequence[np.ndarray]
+    text: str,
+    parameters: Mapping[str, Parameter],
+    results: Sequence[tuple[np.dtype, int]],
+    arguments: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
     """The same for the text of a program; `results` are the types and ranks of what it returns."""
     from eyas.frontends.contract import prepare_context
@@ -59,16 +62,12 @@ def evaluate_text(
     run_upstream(module, TO_LLVM)
     engine = ExecutionEngine(module, opt_level=0)
     inputs = [np.ascontiguousarray(argument) for argument in arguments]
-    inputs += [np.ascontiguousarray(_array(parameters[key])) for key in keys]
+    inputs += [np.ascontiguousarray(parameters[key].array()) for key in keys]
     pointers = [ctypes.pointer(ctypes.pointer(get_ranked_memref_descriptor(array))) for array in inputs]
     fields = [(f"r{index}", _descriptor(rank, dtype)) for index, (dtype, rank) in enumerate(results)]
     returned = type("Results", (ctypes.Structure,), {"_fields_": fields})()
     engine.invoke("main", ctypes.pointer(ctypes.pointer(returned)), *pointers)
     return [_to_numpy(getattr(returned, name), dtype) for (name, _), (dtype, _) in zip(fields, results, strict=True)]
-
-
-def _array(parameter: Parameter) -> np.ndarray:
-    return parameter.array()
 
 
 def _each(module: mlir.Module, name: str, change: Callable[[mlir.Operation], None]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from eyas.errors import UsageError
 from eyas.frontends.dtypes import numpy_dtype
 from eyas.frontends.program import ImportedProgram
+from eyas.pipelines.phases import OPTIONAL
 from eyas.verification import phases, reproducer
 from eyas.verification.bisect import Blame, bisect
 from eyas.verification.build import Build
@@ -102,12 +103,12 @@ def _name_culprit(report: Report, tracer: Tracer, found: reproducer.Reproducer |
     """Bisects on the reproducer, which compiles quickly, and makes sure on the whole program."""
 
     def whole_is_right(off: tuple[str, ...]) -> bool:
-        tracer.progress(f"the program without {', '.join(off) or 'nothing'}")
+        tracer.progress(f"the program {_without(off)}")
         return not any(row.wrong for row in tracer.results(off))
 
     def piece_is_right(off: tuple[str, ...]) -> bool:
         assert found is not None
-        tracer.progress(f"the reproducer without {', '.join(off) or 'nothing'}")
+        tracer.progress(f"the reproducer {_without(off)}")
         return reproducer.is_wrong(tracer, found.piece, found.expected, off) is None
 
     blame: Blame = bisect(piece_is_right if found is not None else whole_is_right)
@@ -118,6 +119,12 @@ def _name_culprit(report: Report, tracer: Tracer, found: reproducer.Reproducer |
     untapped_is_wrong = any(row.wrong for row in report.results)
     if blame.culprits and found is not None and untapped_is_wrong:
         report.confirmed = whole_is_right(blame.culprits)
+
+
+def _without(off: tuple[str, ...]) -> str:
+    if not off:
+        return "once more"
+    return f"without {'anything optional' if off == OPTIONAL else ', '.join(off)}"
 
 
 def _takes_examples(model: Any) -> bool:

@@ -153,3 +153,9 @@ def test_roles(line, role):
     module = parse_module(p.main(PAIR, line, [("x", A)]), make_context())
     op = list(entry_block(functions(module)[0]).operations)[-2]
     assert role_of(op.operation) is role
+
+
+def test_without_fusion_each_op_is_alone():
+    module = parse_module(p.main(PAIR, HEAD + MATMUL + unary("a", "y") + unary("b", "a"), [("b", A)]), make_context())
+    groups, reasons = form_groups(entry_block(functions(module)[0]), fuse=False)
+    assert [len(group.ops) for group in groups] == [1, 1, 1] and not reasons
