@@ -33,3 +33,13 @@ func.func @bitcast(%arg0: !torch.vtensor<[4],f32>, %arg1: !torch.vtensor<[4],i1>
   // CHECK-NOT: torch.operator
   return %0, %1 : !torch.vtensor<[4],ui32>, !torch.vtensor<[4],ui8>
 }
+
+// CHECK-LABEL: func.func @widen_and_narrow
+func.func @widen_and_narrow(%arg0: !torch.vtensor<[4],ui16>) -> (!torch.vtensor<[4],si32>, !torch.vtensor<[4],ui16>) {
+  // CHECK: arith.extui %in : i16 to i32
+  %0 = torch.operator "eyas.widen"(%arg0) {torch.onnx.unsigned = 1 : si64} : (!torch.vtensor<[4],ui16>) -> !torch.vtensor<[4],si32>
+  // CHECK: arith.trunci %in : i32 to i16
+  %1 = torch.operator "eyas.narrow"(%0) : (!torch.vtensor<[4],si32>) -> !torch.vtensor<[4],ui16>
+  // CHECK-NOT: torch.operator
+  return %0, %1 : !torch.vtensor<[4],si32>, !torch.vtensor<[4],ui16>
+}
