@@ -20,8 +20,8 @@ from eyas.frontends import onnx_prepare as prepare
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
 from eyas.frontends.literals import by_name, by_value
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large, open_model
-from eyas.frontends.onnx_simplify import simplify
 from eyas.frontends.onnx_rewrite_integer import use_integers
+from eyas.frontends.onnx_simplify import simplify
 from eyas.frontends.onnx_trial import try_lowering
 from eyas.frontends.onnx_types import hold_as_bytes
 from eyas.frontends.parameters import Parameter
@@ -32,6 +32,7 @@ from eyas.ir.walk import find_ops
 from eyas.passes.input.convert_checks import OPERATOR as CHECK
 from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
+from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
 
 TO_TORCH_BACKEND = (
@@ -42,7 +43,7 @@ TO_TORCH_BACKEND = (
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
 # Between the two: what upstream's lowering to linalg does wrong, or does not know.
-BETWEEN = PassPipeline((ConvertDynamicViews(), ConvertTypeOperators(), ConvertChecks()))
+BETWEEN = PassPipeline((ConvertDynamicViews(), ConvertTypeOperators(), ConvertChecks(), ConvertTorchControlFlow()))
 
 _ATTEMPTS = 6
 
@@ -115,7 +116,6 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
         lower(module, TO_TORCH_BACKEND)
         BETWEEN.run(module)
         lower(module, TO_LINALG)
-        _mark_loops(module)
     except TrialFailed as error:
         what = risk or source.description
         raise UnsupportedOpError(f"{what} is not supported: {error}") from None
@@ -156,12 +156,6 @@ def _name_nodes(source: OnnxModel, message: str) -> str:
         return prepare.describe_node(node, source) if node else match.group()
 
     return re.sub(r"node '([^']+)'", describe, message)
-
-
-def _mark_loops(module: mlir.Module) -> None:
-    """What a loop carries keeps its shape: the rule for `Loop` has made sure."""
-    for loop in find_ops(module, "scf.while"):
-        loop.operation.attributes["flow.keeps_shape"] = mlir.UnitAttr.get(module.context)
 
 
 def _name_operators(module: mlir.Module) -> None:

@@ -34,7 +34,9 @@ PASSES: dict[str, str] = {
     "select-strategies": "hal.select_strategies",
     "tie-shapes": "dispatch.tie_shapes",
     "convert-dynamic-views": "input.convert_dynamic_views",
+    "convert-row-updates": "input.convert_row_updates",
     "convert-checks": "input.convert_checks",
+    "convert-torch-control-flow": "input.convert_torch_control_flow",
     "convert-type-operators": "input.convert_type_operators",
     "convert-stablehlo-complex-constants": "input.convert_stablehlo_complex_constants",
     "convert-stablehlo-control-flow": "input.convert_stablehlo_control_flow",
@@ -56,6 +58,7 @@ PASSES: dict[str, str] = {
     "verify-input-contract": "input.verify_input_contract",
     "widen-accumulators": "optimize.widen_accumulators",
     "wrap-scalars": "input.wrap_scalars",
+    "write-state-in-place": "schedule.write_state_in_place",
 }
 
 

@@ -1,4 +1,4 @@
-// RUN: eyas opt %s --passes convert-torch-loops | filecheck %s
+// RUN: eyas opt %s --passes convert-torch-control-flow | filecheck %s
 
 // The loop ends by its condition or by its count, whichever comes first.
 // CHECK-LABEL: func.func @loop
@@ -24,4 +24,21 @@ func.func @loop(%n: !torch.int, %c: !torch.bool, %x: !torch.vtensor<[?,3],f32>) 
     torch.prim.Loop.condition %on, iter(%t : !torch.vtensor<[?,3],f32>)
   } : (!torch.int, !torch.bool, !torch.vtensor<[?,3],f32>) -> !torch.vtensor<[?,3],f32>
   return %0 : !torch.vtensor<[?,3],f32>
+}
+
+// CHECK-LABEL: func.func @branch
+func.func @branch(%c: !torch.bool, %x: !torch.vtensor<[3],f32>) -> !torch.vtensor<[3],f32> {
+  // CHECK: %[[C:.+]] = torch_c.to_i1 %arg0
+  // CHECK: scf.if %[[C]] -> (tensor<3xf32>)
+  // CHECK: torch.aten.tanh
+  // CHECK: scf.yield %{{.+}} : tensor<3xf32>
+  // CHECK: else
+  // CHECK: scf.yield %{{.+}} : tensor<3xf32>
+  %0 = torch.prim.If %c -> (!torch.vtensor<[3],f32>) {
+    %t = torch.aten.tanh %x : !torch.vtensor<[3],f32> -> !torch.vtensor<[3],f32>
+    torch.prim.If.yield %t : !torch.vtensor<[3],f32>
+  } else {
+    torch.prim.If.yield %x : !torch.vtensor<[3],f32>
+  }
+  return %0 : !torch.vtensor<[3],f32>
 }
