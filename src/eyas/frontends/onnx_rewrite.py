@@ -24,6 +24,7 @@ Rule = Callable[[onnx.NodeProto, "Builder"], "Sequence[str] | None"]
 _RULES = {
     "AffineGrid": "onnx_rewrite_sample:affine_grid",
     "BitCast": "onnx_types:bit_cast",
+    "Cast": "onnx_rewrite_rare:cast_to_i16",
     "Celu": "onnx_rewrite_half:in_f32",
     "Col2Im": "onnx_rewrite_shape:col2im",
     "Compress": "onnx_rewrite_select:compress",
@@ -35,7 +36,9 @@ _RULES = {
     "Det": "onnx_rewrite_shape:det",
     "Dropout": "onnx_rewrite_select:dropout",
     "Elu": "onnx_rewrite_half:in_f32",
+    "GRU": "onnx_rewrite_recurrent:recurrent",
     "GridSample": "onnx_rewrite_sample:grid_sample",
+    "LSTM": "onnx_rewrite_recurrent:recurrent",
     "Loop": "onnx_rewrite_loop:loop",
     "LpNormalization": "onnx_rewrite_index:lp_normalization",
     "MatMul": "onnx_rewrite_shape:mat_mul",
@@ -47,6 +50,7 @@ _RULES = {
     "QLinearMatMul": "onnx_rewrite_integer:q_linear_mat_mul",
     "QuantizeLinear": "onnx_rewrite_quantize:quantize_linear",
     "Range": "onnx_rewrite_half:in_f32",
+    "RNN": "onnx_rewrite_recurrent:recurrent",
     "Resize": "onnx_rewrite_signal:resize",
     "Scan": "onnx_rewrite_scan:scan",
     "Selu": "onnx_rewrite_half:in_f32",
@@ -56,6 +60,7 @@ _RULES = {
     "TensorScatter": "onnx_rewrite_shape:tensor_scatter",
     "Unique": "onnx_rewrite_select:unique",
     "Upsample": "onnx_rewrite_signal:resize",
+    "Where": "onnx_rewrite_rare:where_same",
 }
 
 
