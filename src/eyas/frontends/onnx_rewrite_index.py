@@ -61,3 +61,35 @@ def lp_normalization(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     norm = b.reshape(norm, [1 if i == axis else size for i, size in enumerate(shape)])
     zero = b.constant(0.0, onnx.helper.tensor_dtype_to_np_dtype(kind))
     return [b.add("Where", b.add("Equal", norm, zero), zero, b.add("Div", x, norm))]
+
+
+def scatter_elements(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Reductions by maximum and minimum are known of ScatterND, whose indices are whole positions."""
+    data, shape = b.shape_of(node.input[0]), b.shape_of(node.input[1])
+    if attribute(node, "reduction", "none") not in ("max", "min") or data is None or shape is None:
+        return None
+    axis = attribute(node, "axis", 0) % len(data)
+    given = b.cast(node.input[1], onnx.TensorProto.INT64)
+    size = b.constant(data[axis], np.int64)
+    given = b.add("Where", b.add("Less", given, b.constant(0, np.int64)), b.add("Add", given, size), given)
+    grid = np.indices(shape)
+    columns = [b.constant(np.ascontiguousarray(grid[i])[..., None], np.int64) for i in range(len(shape))]
+    columns[axis] = b.reshape(given, [*shape, 1])
+    places = b.add("Concat", *columns, axis=len(shape))
+    return [b.add("ScatterND", node.input[0], places, node.input[2], reduction=attribute(node, "reduction", "none"))]
+
+
+def einsum(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """One scalar stays what it is; the importer runs out of memory on an equation without letters."""
+    if len(node.input) == 1 and b.rank_of(node.input[0]) == 0:
+        return [node.input[0]]
+    return None
+
+
+def swiglu(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """a * sigmoid(alpha * a) * b."""
+    gate, kind = node.input[0], b.type_of(node.input[0])
+    alpha = attribute(node, "alpha", 1.0)
+    scale = b.constant(alpha, onnx.helper.tensor_dtype_to_np_dtype(kind))
+    inner = gate if alpha == 1.0 else b.add("Mul", gate, scale)
+    return [b.add("Mul", b.add("Mul", gate, b.add("Sigmoid", inner)), node.input[1])]
