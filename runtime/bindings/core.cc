@@ -118,6 +118,18 @@ class Module {
     return out;
   }
 
+  // (name, dtype, shape) of each state variable.
+  nb::list states() const {
+    nb::list out;
+    for (uint32_t i = 0; i < eyas_module_state_count(handle); ++i) {
+      const eyas_state_t* s = eyas_module_state(handle, i);
+      nb::list shape;
+      for (uint32_t k = 0; k < s->rank; ++k) shape.append(s->dims[k]);
+      out.append(nb::make_tuple(text(s->name), text(eyas_dtype_name(s->dtype)), nb::tuple(shape)));
+    }
+    return out;
+  }
+
   // The caller keeps `buffer` alive; see runtime/module.py.
   void bind_parameter(uint32_t ordinal, nb::object buffer) {
     Py_buffer view;
@@ -154,7 +166,7 @@ class Module {
 class Context {
  public:
   Context(Module& module, Device& device, uint64_t budget, bool profile) {
-    eyas_context_options_t options = {budget, profile};
+    eyas_context_options_t options = {budget, profile, 0};
     check(eyas_context_create(module.handle, device.handle, &options, &handle), module_error);
     module_handle = module.handle;
   }
@@ -176,6 +188,44 @@ class Context {
       out.append(nb::make_tuple(text(e.name), e.wave, e.workgroup_count, e.start_ns, e.end_ns, e.busy_ns));
     }
     return out;
+  }
+
+  nb::object get_state(uint32_t index, bool as_torch) const {
+    eyas_tensor_t tensor;
+    eyas_status_t status = nullptr;
+    {
+      nb::gil_scoped_release unlocked;
+      status = eyas_context_state_get(handle, index, &tensor);
+    }
+    check(status, call_error);
+    PyObject* out = as_torch ? write_torch(tensor) : write_numpy(tensor);
+    if (!out) throw nb::python_error();
+    return nb::steal(out);
+  }
+
+  void set_state(uint32_t index, nb::handle value) const {
+    const eyas_state_t* s = eyas_module_state(module_handle, index);
+    if (!s) throw nb::index_error();
+    const eyas_tensor_spec_t spec = {s->name, s->dtype, s->rank, s->dims};
+    Argument argument;
+    eyas_tensor_t tensor = {};
+    bool is_torch = false;
+    if (!read_argument(value.ptr(), spec, 0, argument, tensor, is_torch)) throw nb::python_error();
+    eyas_status_t status = nullptr;
+    {
+      nb::gil_scoped_release unlocked;
+      status = eyas_context_state_set(handle, index, &tensor);
+    }
+    check(status, call_error);
+  }
+
+  void reset_state() const {
+    eyas_status_t status = nullptr;
+    {
+      nb::gil_scoped_release unlocked;
+      status = eyas_context_state_reset(handle);
+    }
+    check(status, call_error);
   }
 
   eyas_context_t* handle = nullptr;
@@ -291,11 +341,15 @@ NB_MODULE(_core, m) {
       .def("manifest", &Module::manifest)
       .def("functions", &Module::functions)
       .def("parameters", &Module::parameters)
+      .def("states", &Module::states)
       .def("bind_parameter", &Module::bind_parameter);
   nb::class_<Context>(m, "Context")
       .def(nb::init<Module&, Device&, uint64_t, bool>(), nb::arg("module"), nb::arg("device"), nb::arg("budget") = 0,
            nb::arg("profile") = false, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
       .def("transient_bytes", &Context::transient_bytes)
+      .def("get_state", &Context::get_state, nb::arg("index"), nb::arg("as_torch") = false)
+      .def("set_state", &Context::set_state)
+      .def("reset_state", &Context::reset_state)
       .def("profile", &Context::profile);
   nb::class_<Function>(m, "Function")
       .def(nb::init<Context&, const std::string&>(), nb::keep_alive<1, 2>())

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from eyas.errors import CallError, ModuleError, UsageError
 from eyas.frontends import import_model
-from eyas.frontends.entries import import_entries
+from eyas.frontends.entries import Entry, import_entries, import_entry
 from eyas.frontends.program import ImportedProgram, Signature
 from eyas.ir import clone_into
 from eyas.module import container
@@ -29,6 +29,7 @@ def compile(
     kwargs: Mapping[str, Any] | None = None,
     target: str = "llvm-cpu",
     dynamic_shapes: Any = None,
+    carry: Mapping[int, int] | None = None,
     device: str = "local-task",
     threads: int | None = None,
     disable: Sequence[str] = (),
@@ -40,10 +41,11 @@ def compile(
 
     `model` is an nn.Module, an ExportedProgram, a JAX function, an onnx.ModelProto, what `eyas.export` returned, or the
     path of a .pt2, .onnx or .mlir file. `example_inputs` and `kwargs` are one call's arguments; `dynamic_shapes` says
-    which of their sizes may change (`torch.export.Dim`s, or names for ONNX). `disable` leaves passes or strategies out,
-    `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory for intermediate
-    values. `progress` shows it on stderr: None means when that is a terminal. A module for another `target` can only be
-    saved.
+    which of their sizes may change (`torch.export.Dim`s, or names for ONNX). `carry` keeps arguments inside: {0: 0}
+    means that argument 0 starts as its example and is replaced by result 0 after each call. `disable` leaves passes or
+    strategies out, `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory
+    for intermediate values. `progress` shows it on stderr: None means when that is a terminal. A module for another
+    `target` can only be saved.
 
         module = eyas.compile(model, (x,))
         module(x); module.save("model.eyas")
@@ -62,15 +64,15 @@ def compile(
     if threads is not None and threads < 1:
         raise UsageError(f"threads={threads}: give 1 or more, or None for all CPUs of this process")
     if isinstance(model, Exported):
-        if example_inputs or kwargs or dynamic_shapes is not None:
+        if example_inputs or kwargs or dynamic_shapes is not None or carry:
             raise UsageError("an exported program already has its inputs; pass it alone")
         imported = model._copy()
     elif isinstance(model, Mapping):
-        if example_inputs or kwargs or dynamic_shapes is not None:
+        if example_inputs or kwargs or dynamic_shapes is not None or carry:
             raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
         imported = import_entries(model)
     else:
-        imported = import_model(model, *example_inputs, dynamic_shapes=dynamic_shapes, **(kwargs or {}))
+        imported = import_entry(Entry(model, example_inputs, kwargs or {}, dynamic_shapes, carry))
     options = Options(target=target, disable=tuple(disable), max_arena_bytes=max_arena_bytes)
     dump = Path(dump_phases) if dump_phases else None
     if progress is None:

@@ -17,7 +17,7 @@ import eyas.runtime
 from eyas.errors import ModuleError
 from eyas.module import container
 from eyas.module.assembler import ProgramBuilder
-from eyas.module.program import Parameter, Signature
+from eyas.module.program import Parameter, Signature, State
 from eyas.runtime import _core
 
 
@@ -197,6 +197,28 @@ def test_missing_pieces():
         builder.function("main", Signature())
         core = _core.Module.from_bytes(container.to_bytes(builder.finish(), {}))
         _core.Context(core, _core.Device("local-sync"))
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        (State("a", "f32", (3,)), State("a", "f32", (3,))),
+        (State("a", "f32", (4,), 0),),  # the parameter has 3
+        (State("a", "f32", (3,), 1),),
+        (State("a", "f32", (2**40, 2**40)),),
+        (State("a", "f32", (-1,)),),
+        (State("a", "f32", (1,) * 17),),
+    ],
+)
+def test_impossible_state_is_refused(states):
+    builder = ProgramBuilder()
+    records, data = container.layout_parameters({"w": np.arange(3, dtype=np.float32)})
+    builder.parameter(records[0])
+    for state in states:
+        builder.state(state)
+    builder.function("main", Signature())
+    with pytest.raises(ModuleError, match="state . 'a' has an impossible type, first value or name"):
+        eyas.runtime.load(container.to_bytes(builder.finish(), {}, data))
 
 
 def test_truncated_at_every_length():

@@ -14,7 +14,7 @@ import pytest
 from eyas.module import container
 from eyas.module.assembler import Direct, ProgramBuilder, Slot
 from eyas.module.isa import Access, Alloc, Element
-from eyas.module.program import ExecutableRef, Export, Signature, Symbol, TensorSpec
+from eyas.module.program import ExecutableRef, Export, Signature, State, Symbol, TensorSpec
 
 ASAN = {
     **os.environ,
@@ -79,6 +79,7 @@ def everything_module() -> bytes:
     records, data = container.layout_parameters({"w": np.arange(32, dtype=np.float32), "v": np.ones(7, np.int8)})
     for record in records:
         builder.parameter(record)
+    counter, memory = builder.state(State("counter", "i64", ())), builder.state(State("memory", "f32", (32,), 0))
     kept = builder.new_global()
     signature = Signature(
         (TensorSpec("x", "f32", ("n", 4)), TensorSpec("i", "i64", ())),
@@ -103,6 +104,9 @@ def everything_module() -> bytes:
         value = asm.add(None, value, getattr(asm, name)(None, value, asm.maxs(None, n, one)))
     value = asm.select(None, asm.sext(None, value, 8), asm.zext(None, value, 16), value)
     asm.buffer_store(value, integers, asm.const(4), Element.I32)
+    calls = asm.state(None, counter)
+    asm.buffer_store(asm.add(None, asm.buffer_load(None, calls, zero, Element.I64), one), calls, zero, Element.I64)
+    remembered = asm.state(None, memory)
     cmd, record_it, run_it = asm.global_load(None, kept), asm.label(), asm.label()
     asm.br_null(cmd, record_it)
     asm.br(run_it)
@@ -114,6 +118,7 @@ def everything_module() -> bytes:
     asm.cmd_dispatch(
         cmd, exe, 0, one, one, one, [one], [Direct(weight, zero, asm.const(64)), Slot(1, access=Access.WRITE)]
     )
+    asm.cmd_dispatch(cmd, exe, 0, one, one, one, [one], [Slot(0), Direct(remembered, access=Access.READ_WRITE)])
     asm.cmd_end(cmd)
     asm.global_store(kept, cmd)
     asm.bind(run_it)

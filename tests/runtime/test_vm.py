@@ -13,7 +13,7 @@ from eyas.errors import CallError, ModuleError
 from eyas.module import isa
 from eyas.module.assembler import Direct, ProgramBuilder, Slot, disassemble, iterate, method_name
 from eyas.module.isa import Access, Alloc, Element
-from eyas.module.program import Signature, TensorSpec, decode, encode
+from eyas.module.program import Signature, State, TensorSpec, decode, encode
 
 
 def wrap(value: int) -> int:
@@ -314,6 +314,61 @@ def test_globals_keep_buffers_between_calls():
     asm.set_result(0, counter, [])
     module = load(builder)
     assert [int(module()) for _ in range(4)] == [1, 2, 3, 4]
+
+
+def counting() -> ProgramBuilder:
+    """Adds 1 to a state variable by storing, and doubles another in place by a kernel; then may fail."""
+    builder = ProgramBuilder()
+    exe = builder.executable(kernels.executable())
+    calls, powers = builder.state(State("calls", "i64", ())), builder.state(State("powers", "f32", (4,)))
+    asm = builder.function("main", Signature(scalars(1), ()))
+    zero, one = asm.const(0), asm.const(1)
+    asm.check(asm.buffer_load(None, asm.arg(None, 0), zero, Element.I64), "the argument is 0")
+    counter, values = asm.state(None, calls), asm.state(None, powers)
+    asm.buffer_store(asm.add(None, asm.buffer_load(None, counter, zero, Element.I64), one), counter, zero, Element.I64)
+    bindings = [Direct(values), Direct(values, access=Access.WRITE)]
+    kernels.run_once(asm, exe, kernels.SCALE, one, [asm.const(4), asm.const(2)], bindings)
+    asm.check(asm.lts(None, asm.buffer_load(None, asm.arg(None, 0), zero, Element.I64), asm.const(9)), "too large")
+    other = builder.function("other", Signature((), ()))
+    other.return_()
+    return builder
+
+
+def test_state_stays_between_calls():
+    module = load(counting())
+    module.state["powers"] = np.ones(4, np.float32)
+    for _ in range(3):
+        module(1)
+    assert module.state["calls"] == 3 and module.state["powers"].tolist() == [8.0] * 4
+    module.reset()
+    assert module.state["calls"] == 0 and module.state["powers"].tolist() == [0.0] * 4
+    assert load(counting()).state["calls"] == 0
+
+
+def test_state_after_a_failed_call():
+    module = load(counting())
+    module(1)
+    with pytest.raises(CallError, match="the argument is 0"):
+        module(0)
+    assert module.state["calls"] == 1, "nothing had been written"
+    with pytest.raises(CallError, match="too large"):
+        module(9)
+    with pytest.raises(CallError, match="state 'calls' is undefined"):
+        module(1)
+    with pytest.raises(CallError, match="state 'powers' is undefined"):
+        module.state["powers"]
+    module["other"]()  # it has no business with state
+    module.state["calls"] = 5
+    with pytest.raises(CallError, match="state 'powers' is undefined"):
+        module(1)
+    module.state["powers"] = np.ones(4, np.float32)
+    module(1)
+    assert module.state["calls"] == 6
+
+
+def test_programs_with_state_are_written_and_read():
+    program = counting().finish()
+    assert decode(encode(program)) == program and "state 0 'calls' i64[] starts as zeros" in disassemble(program)
 
 
 def misuse_argument_in_global(asm, builder, exe):

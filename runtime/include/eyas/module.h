@@ -90,6 +90,19 @@ typedef struct eyas_parameter_t {
   uint64_t bytes;
 } eyas_parameter_t;
 
+#define EYAS_STATE_ZEROS UINT32_MAX
+
+// A variable that lives in a context and that calls change: its name, type, and the parameter that
+// holds its first value, or EYAS_STATE_ZEROS.
+typedef struct eyas_state_t {
+  const char* name;
+  const int64_t* dims;
+  uint32_t rank;
+  uint32_t dtype;
+  uint32_t parameter;
+  uint64_t bytes;
+} eyas_state_t;
+
 typedef struct eyas_module_t eyas_module_t;
 
 typedef struct eyas_module_options_t {
@@ -123,6 +136,10 @@ eyas_status_t eyas_module_lookup(const eyas_module_t* module, const char* name,
 uint32_t eyas_module_parameter_count(const eyas_module_t* module);
 // NULL beyond the last.
 const eyas_parameter_t* eyas_module_parameter(const eyas_module_t* module, uint32_t ordinal);
+
+uint32_t eyas_module_state_count(const eyas_module_t* module);
+// NULL beyond the last.
+const eyas_state_t* eyas_module_state(const eyas_module_t* module, uint32_t ordinal);
 
 // Gives an external parameter its memory, which must be `bytes` of the parameter long and outlive
 // the module. Do this before a context is made.

@@ -1,7 +1,8 @@
 // Contexts: a module on a device, with what it keeps between calls.
 //
-// A context owns the loaded executables, the recorded command buffers and the transient memory of a
-// module. Calls on one context run one after the other; make several contexts to run side by side.
+// A context owns the loaded executables, the recorded command buffers, the transient memory and the
+// state variables of a module. Calls on one context run one after the other; make several contexts to
+// run side by side, each with a state of its own.
 #ifndef EYAS_VM_H_
 #define EYAS_VM_H_
 
@@ -30,6 +31,7 @@ typedef struct eyas_context_t eyas_context_t;
 typedef struct eyas_context_options_t {
   uint64_t instruction_budget;  // a call that runs more instructions fails; 0: no limit
   bool profile;                 // time every command; see eyas_context_profile
+  uint64_t state_limit_bytes;   // a module with more state is refused; 0: no limit
 } eyas_context_options_t;
 
 // `options` may be NULL for the defaults. Retains both. Fails with INCOMPATIBLE when the module's
@@ -46,6 +48,18 @@ void eyas_context_release(eyas_context_t* context);
 eyas_status_t eyas_context_invoke(eyas_context_t* context, uint32_t function,
                                   const eyas_tensor_t* args, uint32_t arg_count,
                                   eyas_tensor_t* results, uint32_t result_count);
+
+// State variables, by their ordinal in the module. A call that fails before it has submitted work that
+// writes state leaves all of it as it was. One that fails later leaves it undefined: calls that use
+// state, and reads, then fail with FAILED_PRECONDITION until it is reset or each variable is set.
+
+// A copy of the value, as a result of a call is; the caller owns its buffer.
+eyas_status_t eyas_context_state_get(eyas_context_t* context, uint32_t index, eyas_tensor_t* out);
+// Type and dims must be the variable's; `value` is an argument as of a call.
+eyas_status_t eyas_context_state_set(eyas_context_t* context, uint32_t index,
+                                     const eyas_tensor_t* value);
+// Gives every variable its first value again.
+eyas_status_t eyas_context_state_reset(eyas_context_t* context);
 
 // Bytes of transient memory that the context holds, in use or cached.
 uint64_t eyas_context_transient_bytes(eyas_context_t* context);

@@ -206,6 +206,15 @@ const eyas_parameter_t* eyas_module_parameter(const eyas_module_t* module, uint3
   return ordinal < p->parameter_count ? &p->parameters[ordinal] : NULL;
 }
 
+uint32_t eyas_module_state_count(const eyas_module_t* module) {
+  return module->program.state_count;
+}
+
+const eyas_state_t* eyas_module_state(const eyas_module_t* module, uint32_t ordinal) {
+  const eyas_program_t* p = &module->program;
+  return ordinal < p->state_count ? &p->states[ordinal] : NULL;
+}
+
 eyas_status_t eyas_module_bind_parameter(eyas_module_t* module, uint32_t ordinal, const void* data,
                                          uint64_t length) {
   const eyas_parameter_t* p = eyas_module_parameter(module, ordinal);

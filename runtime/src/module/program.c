@@ -8,6 +8,7 @@
 #define PROGRAM_VERSION 1u
 #define MAX_SECTIONS 64u
 #define MAX_GLOBALS 65536u
+#define MAX_STATES 16384u
 
 enum {
   SECTION_STRINGS = 1,
@@ -16,11 +17,12 @@ enum {
   SECTION_PARAMETERS,
   SECTION_GLOBALS,
   SECTION_FUNCTIONS,
+  SECTION_STATES,  // only in programs that have some
   SECTION_LIMIT,
 };
 
 static const char* const section_names[SECTION_LIMIT] = {
-    "", "strings", "tables", "executables", "parameters", "globals", "functions",
+    "", "strings", "tables", "executables", "parameters", "globals", "functions", "states",
 };
 
 static const struct {
@@ -140,6 +142,49 @@ static eyas_status_t parse_parameters(eyas_reader_t* r, eyas_program_t* program)
   return r->failed ? section_damaged(r, SECTION_PARAMETERS) : NULL;
 }
 
+static bool has_equal_name(const eyas_state_t* states, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (strcmp(states[i].name, states[count].name) == 0) return true;
+  }
+  return false;
+}
+
+static eyas_status_t parse_states(eyas_reader_t* r, eyas_program_t* program) {
+  uint32_t count = eyas_read_count(r, 16);
+  if (count > MAX_STATES) return section_damaged(r, SECTION_STATES);
+  eyas_state_t* list = eyas_bump_allocate(&program->memory, count, sizeof(*list));
+  if (!list) return no_memory();
+  for (uint32_t i = 0; i < count && !r->failed; ++i) {
+    eyas_state_t* s = &list[i];
+    s->name = eyas_read_text(r, &program->memory);
+    s->dtype = eyas_read_u32(r);
+    s->rank = eyas_read_count(r, 8);
+    int64_t* dims = eyas_bump_allocate(&program->memory, s->rank, sizeof(*dims));
+    if (!dims) return no_memory();
+    s->bytes = eyas_dtype_bytes(s->dtype);
+    bool good = s->bytes != 0 && s->rank <= EYAS_MAX_RANK;
+    for (uint32_t k = 0; k < s->rank; ++k) {
+      dims[k] = eyas_read_i64(r);
+      good = good && dims[k] >= 0 && eyas_checked_mul(s->bytes, (uint64_t)dims[k], &s->bytes);
+    }
+    s->dims = dims;
+    s->parameter = eyas_read_u32(r);
+    if (r->failed) break;
+    if (s->parameter != EYAS_STATE_ZEROS) {
+      good = good && s->parameter < program->parameter_count &&
+             program->parameters[s->parameter].bytes == s->bytes;
+    }
+    if (!good || has_equal_name(list, i)) {
+      return eyas_status_make(EYAS_STATUS_CORRUPT,
+                              "program: state %u '%s' has an impossible type, first value or name", i,
+                              s->name);
+    }
+  }
+  program->states = list;
+  program->state_count = count;
+  return r->failed ? section_damaged(r, SECTION_STATES) : NULL;
+}
+
 // Fills in specs; false when a record cannot be right.
 static bool parse_specs(eyas_reader_t* r, eyas_program_t* program, uint32_t symbol_count,
                         const eyas_tensor_spec_t** out_specs, uint32_t* out_count) {
@@ -230,7 +275,7 @@ static eyas_status_t parse(const uint8_t* data, size_t length, eyas_program_t* p
     }
   }
   for (int id = 1; id < SECTION_LIMIT && !head.failed; ++id) {
-    if (!sections[id].data) head.failed = true;
+    if (!sections[id].data && id != SECTION_STATES) head.failed = true;
   }
   if (head.failed) {
     return eyas_status_make(EYAS_STATUS_CORRUPT, "program: the section table is damaged");
@@ -239,6 +284,9 @@ static eyas_status_t parse(const uint8_t* data, size_t length, eyas_program_t* p
   EYAS_RETURN_IF_ERROR(parse_tables(&sections[SECTION_TABLES], program));
   EYAS_RETURN_IF_ERROR(parse_executables(&sections[SECTION_EXECUTABLES], program));
   EYAS_RETURN_IF_ERROR(parse_parameters(&sections[SECTION_PARAMETERS], program));
+  if (sections[SECTION_STATES].data) {
+    EYAS_RETURN_IF_ERROR(parse_states(&sections[SECTION_STATES], program));
+  }
   program->global_count = eyas_read_u32(&sections[SECTION_GLOBALS]);
   if (sections[SECTION_GLOBALS].failed || program->global_count > MAX_GLOBALS) {
     return section_damaged(&sections[SECTION_GLOBALS], SECTION_GLOBALS);

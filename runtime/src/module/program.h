@@ -40,6 +40,7 @@ typedef struct eyas_function_t {
   uint32_t entry;          // first word to run
   uint32_t i64_count;
   uint32_t ref_count;
+  bool uses_state;
 } eyas_function_t;
 
 typedef struct eyas_program_t {
@@ -47,12 +48,14 @@ typedef struct eyas_program_t {
   const eyas_table_t* tables;
   const eyas_executable_ref_t* executables;
   const eyas_parameter_t* parameters;
+  const eyas_state_t* states;
   const eyas_function_t* functions;
   eyas_pack_site_t* pack_sites;
   uint32_t string_count;
   uint32_t table_count;
   uint32_t executable_count;
   uint32_t parameter_count;
+  uint32_t state_count;
   uint32_t function_count;
   uint32_t global_count;
   uint32_t pack_site_count;

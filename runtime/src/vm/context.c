@@ -73,10 +73,12 @@ static bool make_frame(eyas_context_t* c) {
   c->table = eyas_bump_allocate(&c->memory, p->submit_limit, sizeof(*c->table));
   c->globals = eyas_bump_allocate(&c->memory, p->global_count, sizeof(*c->globals));
   c->parameters = eyas_bump_allocate(&c->memory, p->parameter_count, sizeof(*c->parameters));
+  c->states = eyas_bump_allocate(&c->memory, p->state_count, sizeof(*c->states));
+  c->states_torn = eyas_bump_allocate(&c->memory, p->state_count, sizeof(*c->states_torn));
   c->executables = eyas_bump_allocate(&c->memory, p->executable_count, sizeof(*c->executables));
   c->pack_memos = eyas_bump_allocate(&c->memory, p->pack_site_count, sizeof(*c->pack_memos));
   if (!c->i64s || !c->refs || !c->args || !c->results || !c->symbols || !c->table || !c->globals ||
-      !c->parameters || !c->executables || !c->pack_memos) {
+      !c->parameters || !c->states || !c->states_torn || !c->executables || !c->pack_memos) {
     return false;
   }
   for (uint32_t i = 0; i < p->pack_site_count; ++i) {
@@ -95,7 +97,7 @@ static eyas_status_t build(eyas_context_t* c) {
   if (!make_frame(c)) return no_memory();
   for (uint32_t i = 0; i < p->executable_count; ++i) EYAS_RETURN_IF_ERROR(load_executable(c, i));
   for (uint32_t i = 0; i < p->parameter_count; ++i) EYAS_RETURN_IF_ERROR(import_parameter(c, i));
-  return NULL;
+  return eyas_vm_create_states(c);
 }
 
 static void destroy(eyas_context_t* c) {
@@ -104,6 +106,7 @@ static void destroy(eyas_context_t* c) {
   for (uint32_t i = 0; c->parameters && i < p->parameter_count; ++i) {
     eyas_hal_buffer_release(c->parameters[i].hal);
   }
+  for (uint32_t i = 0; c->states && i < p->state_count; ++i) eyas_hal_buffer_release(c->states[i].hal);
   for (uint32_t i = 0; c->executables && i < p->executable_count; ++i) {
     eyas_hal_executable_release(c->executables[i]);
   }
@@ -193,8 +196,11 @@ eyas_status_t eyas_context_invoke(eyas_context_t* context, uint32_t function,
   }
   pthread_mutex_lock(&context->mutex);
   eyas_status_t status = eyas_vm_check_args(s, args, arg_count, context->symbols);
+  if (!status && f->uses_state) status = eyas_vm_check_states(context);
   if (!status) {
+    context->state_written = false;
     status = invoke(context, f, args);
+    if (status && context->state_written) eyas_vm_tear_states(context);
     for (uint32_t i = 0; i < f->ref_count; ++i) eyas_vm_ref_clear(context, &context->refs[i]);
     for (uint32_t i = 0; i < s->arg_count; ++i) {
       eyas_hal_buffer_release(context->args[i].hal);

@@ -1,5 +1,6 @@
 // The insides of a context, shared by its files: context.c (life and calls), memory.c (buffers and
-// references), signature.c (what may be passed), interpreter.c (instructions), profile.c (submission).
+// references), state.c (state variables), signature.c (what may be passed), interpreter.c (instructions),
+// profile.c (submission).
 #ifndef EYAS_VM_CONTEXT_H_
 #define EYAS_VM_CONTEXT_H_
 
@@ -28,6 +29,9 @@ struct eyas_context_t {
   bool submit_is_synchronous;
   eyas_hal_executable_t** executables;
   eyas_vm_buffer_t* parameters;
+  eyas_vm_buffer_t* states;
+  bool* states_torn;   // a call failed while it was writing
+  bool state_written;  // by the call at hand, or may have been
   eyas_vm_ref_t* globals;
   eyas_vm_pack_memo_t* pack_memos;
   eyas_vm_buffer_t* args;  // as many as the greatest signature has
@@ -59,6 +63,15 @@ eyas_status_t eyas_vm_commands_create(eyas_context_t* context, uint32_t slot_cou
 // Makes the commands hold a buffer that was recorded into them.
 eyas_status_t eyas_vm_commands_hold(eyas_vm_commands_t* commands, eyas_vm_buffer_t* buffer);
 void eyas_vm_release_cached(eyas_context_t* context);
+
+// state.c
+
+// Allocates the state variables and gives them their first values.
+eyas_status_t eyas_vm_create_states(eyas_context_t* context);
+// Notes that nobody knows what is in them.
+void eyas_vm_tear_states(eyas_context_t* context);
+// Fails when one is torn.
+eyas_status_t eyas_vm_check_states(eyas_context_t* context);
 
 // signature.c
 

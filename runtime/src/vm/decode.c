@@ -72,6 +72,11 @@ static const char* decode_operand(decoder_t* d, char kind) {
       v = eyas_read_u32(r);
       if (v >= p->parameter_count) return "a parameter ordinal is out of range";
       break;
+    case 'v':
+      v = eyas_read_u32(r);
+      if (v >= p->state_count) return "a state ordinal is out of range";
+      d->function->uses_state = true;
+      break;
     case 'a':
       v = eyas_read_u32(r);
       if (v >= f->signature.arg_count) return "an argument ordinal is out of range";

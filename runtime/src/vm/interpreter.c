@@ -55,9 +55,9 @@ static eyas_status_t read_span(frame_t* f, const uint32_t* w, uint64_t available
   return NULL;
 }
 
-// Binding words: kind, access, register or slot, offset, length.
+// Binding words: kind, access, register or slot, offset, length. `access` is what the command does.
 static eyas_status_t read_binding(frame_t* f, eyas_vm_commands_t* commands, const uint32_t* w,
-                                  eyas_hal_binding_t* out) {
+                                  uint32_t access, eyas_hal_binding_t* out) {
   *out = (eyas_hal_binding_t){.access = w[1]};
   if (w[0] == 1) {
     int64_t offset = w[3] == EYAS_VM_NO_REGISTER ? 0 : f->i64s[w[3]];
@@ -85,6 +85,9 @@ static eyas_status_t read_binding(frame_t* f, eyas_vm_commands_t* commands, cons
     }
     commands->holds_argument = true;
   }
+  if (ref->buffer->origin == EYAS_VM_ORIGIN_STATE && (access & EYAS_HAL_ACCESS_WRITE)) {
+    commands->writes_state = true;
+  }
   return eyas_vm_commands_hold(commands, ref->buffer);
 }
 
@@ -107,7 +110,7 @@ static eyas_status_t run_dispatch(frame_t* f, const uint32_t* w, const uint32_t*
   eyas_hal_binding_t bindings[EYAS_HAL_MAX_BINDINGS];
   dispatch.binding_count = *at++;
   for (uint32_t i = 0; i < dispatch.binding_count; ++i, at += 5) {
-    EYAS_RETURN_IF_ERROR(read_binding(f, commands, at, &bindings[i]));
+    EYAS_RETURN_IF_ERROR(read_binding(f, commands, at, at[1], &bindings[i]));
   }
   dispatch.constants = constants;
   dispatch.bindings = bindings;
@@ -119,7 +122,7 @@ static eyas_status_t run_fill(frame_t* f, const uint32_t* w) {
   eyas_vm_commands_t* commands = NULL;
   eyas_hal_binding_t target;
   EYAS_RETURN_IF_ERROR(as_commands(f, w[1], &commands));
-  EYAS_RETURN_IF_ERROR(read_binding(f, commands, w + 2, &target));
+  EYAS_RETURN_IF_ERROR(read_binding(f, commands, w + 2, EYAS_HAL_ACCESS_WRITE, &target));
   return eyas_hal_command_buffer_fill(commands->hal, target, &f->i64s[w[7]], w[8]);
 }
 
@@ -127,8 +130,8 @@ static eyas_status_t run_copy(frame_t* f, const uint32_t* w) {
   eyas_vm_commands_t* commands = NULL;
   eyas_hal_binding_t source, target;
   EYAS_RETURN_IF_ERROR(as_commands(f, w[1], &commands));
-  EYAS_RETURN_IF_ERROR(read_binding(f, commands, w + 2, &source));
-  EYAS_RETURN_IF_ERROR(read_binding(f, commands, w + 7, &target));
+  EYAS_RETURN_IF_ERROR(read_binding(f, commands, w + 2, EYAS_HAL_ACCESS_READ, &source));
+  EYAS_RETURN_IF_ERROR(read_binding(f, commands, w + 7, EYAS_HAL_ACCESS_WRITE, &target));
   return eyas_hal_command_buffer_copy(commands->hal, source, target);
 }
 
@@ -136,11 +139,13 @@ static eyas_status_t run_submit(frame_t* f, const uint32_t* w) {
   eyas_vm_commands_t* commands = NULL;
   EYAS_RETURN_IF_ERROR(as_commands(f, w[1], &commands));
   if (!commands->ended) return eyas_status_make(EYAS_STATUS_INTERNAL, "commands are submitted before cmd_end");
+  if (commands->writes_state) f->context->state_written = true;
   eyas_hal_range_t* table = f->context->table;
   for (uint32_t i = 0; i < w[2]; ++i) {
     const eyas_vm_ref_t* ref = &f->refs[w[3 + i]];
     if (ref->kind == EYAS_VM_COMMANDS) return wrong_kind(ref, "a buffer");
     bool null = ref->kind == EYAS_VM_NULL;
+    if (!null && ref->buffer->origin == EYAS_VM_ORIGIN_STATE) f->context->state_written = true;
     table[i] = (eyas_hal_range_t){null ? NULL : ref->buffer->hal, ref->offset, ref->length};
   }
   eyas_hal_submission_t submission = {.commands = commands->hal, .table = table, .table_count = w[2]};
@@ -205,6 +210,7 @@ static eyas_status_t run_store(frame_t* f, const uint32_t* w) {
   eyas_vm_ref_t* ref = NULL;
   uint64_t offset = 0;
   EYAS_RETURN_IF_ERROR(element_place(f, w[2], w[3], w[4], &ref, &offset));
+  if (ref->buffer->origin == EYAS_VM_ORIGIN_STATE) f->context->state_written = true;
   int64_t value = w[4] == EYAS_VM_ELEMENT_I1 ? f->i64s[w[1]] != 0 : f->i64s[w[1]];
   return eyas_hal_buffer_write(ref->buffer->hal, offset, &value, element_bytes[w[4]]);
 }
@@ -435,6 +441,13 @@ eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* functi
       case EYAS_VM_OP_PARAM: {
         eyas_vm_buffer_t* parameter = &context->parameters[w[2]];
         eyas_vm_ref_t ref = {.kind = EYAS_VM_BUFFER, .buffer = parameter, .length = parameter->capacity};
+        eyas_vm_ref_assign(context, &refs[w[1]], &ref);
+        w += 3;
+        break;
+      }
+      case EYAS_VM_OP_STATE: {
+        eyas_vm_buffer_t* state = &context->states[w[2]];
+        eyas_vm_ref_t ref = {.kind = EYAS_VM_BUFFER, .buffer = state, .length = state->capacity};
         eyas_vm_ref_assign(context, &refs[w[1]], &ref);
         w += 3;
         break;

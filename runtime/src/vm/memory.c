@@ -18,6 +18,7 @@ void eyas_vm_buffer_drop(eyas_context_t* context, eyas_vm_buffer_t* buffer) {
       break;
     case EYAS_VM_ORIGIN_ARGUMENT:
     case EYAS_VM_ORIGIN_PARAMETER:
+    case EYAS_VM_ORIGIN_STATE:
       break;  // the context itself holds one, so this is not reached
   }
 }

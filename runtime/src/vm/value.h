@@ -14,6 +14,7 @@ typedef enum eyas_vm_kind_t {
 typedef enum eyas_vm_origin_t {
   EYAS_VM_ORIGIN_ARGUMENT,   // the caller's memory: must not outlive the call
   EYAS_VM_ORIGIN_PARAMETER,  // the module's memory
+  EYAS_VM_ORIGIN_STATE,      // the context's memory, changed by calls
   EYAS_VM_ORIGIN_TRANSIENT,  // goes back to the context's cache
   EYAS_VM_ORIGIN_RESULT,     // may be handed to the caller
 } eyas_vm_origin_t;
@@ -32,6 +33,7 @@ typedef struct eyas_vm_commands_t {
   bool ended;
   bool is_global;       // some global slot held it: it must not get an argument bound
   bool holds_argument;  // an argument is bound to it: it must not go into a global slot
+  bool writes_state;    // a state variable is bound to it for writing
   eyas_hal_command_buffer_t* hal;
   eyas_vm_buffer_t** buffers;  // what was recorded directly; keeps transients out of the cache
   uint32_t buffer_count;

@@ -106,6 +106,23 @@ static bool call(eyas_context_t* context, const eyas_signature_t* s, uint32_t or
   return good;
 }
 
+// Reads every state variable, writes back what came, and resets all.
+static void use_states(eyas_context_t* context, const eyas_module_t* module) {
+  for (uint32_t i = 0; i < eyas_module_state_count(module); ++i) {
+    eyas_tensor_t tensor;
+    eyas_status_t status = eyas_context_state_get(context, i, &tensor);
+    if (!status) {
+      void* pointer = NULL;
+      status = eyas_hal_buffer_map(tensor.buffer, EYAS_HAL_ACCESS_READ, 0, EYAS_HAL_WHOLE, &pointer);
+      tensor.data = pointer;
+      if (!status) status = eyas_context_state_set(context, i, &tensor);
+      eyas_hal_buffer_release(tensor.buffer);
+    }
+    eyas_status_free(status);
+  }
+  eyas_status_free(eyas_context_state_reset(context));
+}
+
 typedef struct counts_t {
   size_t refused, unloadable, loaded, called, failed;
 } counts_t;
@@ -120,7 +137,7 @@ static void try_module(const uint8_t* data, size_t length, bool skip_digests, ey
     eyas_status_free(status);
     return;
   }
-  eyas_context_options_t context_options = {.instruction_budget = 2000};
+  eyas_context_options_t context_options = {.instruction_budget = 2000, .state_limit_bytes = 1 << 20};
   eyas_context_t* context = NULL;
   status = eyas_context_create(module, device, &context_options, &context);
   if (status) {
@@ -136,6 +153,7 @@ static void try_module(const uint8_t* data, size_t length, bool skip_digests, ey
           ++counts->failed;
         }
       }
+      use_states(context, module);
     }
   }
   eyas_context_release(context);

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from eyas.module.container import Container
 
 NAME = "inspect"
+_STATES_SHOWN = 8
 
 
 def command(
@@ -73,6 +74,9 @@ def describe(path: Path, opened: Container) -> dict[str, Any]:
             for p in program.parameters
         ],
         "memory": memory,
+        "states": {
+            state.name: {"type": f"{state.dtype}{list(state.shape)}", "bytes": state.bytes} for state in program.states
+        },
         "entries": [{"name": e.name, "bytes": e.length, "sha256": e.digest.hex()} for e in opened.entries],
     }
 
@@ -81,6 +85,10 @@ def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
     print(f"{report['module']}: {show_bytes(report['bytes'])}")
     rows = [(name.replace("_", " "), value) for name, value in report["provenance"].items() if value]
     rows += [("entry point", f"{name}{signature}") for name, signature in report["functions"].items()]
+    rows += [("state", f"{name}: {one['type']}") for name, one in list(report["states"].items())[:_STATES_SHOWN]]
+    if len(report["states"]) > _STATES_SHOWN:
+        size = show_bytes(sum(one["bytes"] for one in report["states"].values()))
+        rows.append(("", f"... {len(report['states'])} variables in all, {size}"))
     for one in report["executables"]:
         rows.append(("executable", f"{one['name']}: {one['format']}, {show_bytes(one['bytes'])}"))
         if one["features"]:

@@ -39,6 +39,34 @@ class ParameterOp(Flow.Operation, name="parameter", traits=[Pure]):
         return True
 
 
+class StateOp(Flow.Operation, name="state", traits=[Pure]):
+    """What a state variable holds when the call begins. Its first value is the parameter `initial_key(key)`.
+
+    Fails to verify when the name is empty or the type has a dynamic dimension.
+
+        %0 = "flow.state"() {key = "cache.k"} : () -> tensor<1x8x128x64xf32>
+    """
+
+    key: mlir.StringAttr
+    value: Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return _check_state(self, self.value.type)
+
+
+class SetStateOp(Flow.Operation, name="set_state"):
+    """What a state variable holds when the call ends; once for each variable at most.
+
+    "flow.set_state"(%1) {key = "cache.k"} : (tensor<1x8x128x64xf32>) -> ()
+    """
+
+    value: Operand[Any]
+    key: mlir.StringAttr
+
+    def verify_invariants(self) -> bool:
+        return _check_state(self, self.value.type)
+
+
 class ReshapeOp(Flow.Operation, name="reshape", traits=[Pure]):
     """The same elements in row-major order under another shape; never moves data.
 
@@ -84,8 +112,17 @@ types.
 EXECUTABLE = "flow.executable"
 """Marks a private function that dispatches call."""
 
+IN_PLACE = "flow.in_place"
+"""On an executable: (tensor argument, result) pairs that are one buffer. What the result has in common with the
+argument stays where it is and is not written."""
+
 NOT_FUSED = "flow.not_fused"
 """On an op: why it did not join the dispatch of its producer."""
+
+
+def initial_key(state: str) -> str:
+    """The key of the parameter that holds a state variable's first value."""
+    return f"{state}@initial"
 
 
 def is_dispatch(op: mlir.Operation | mlir.OpView) -> bool:
@@ -103,6 +140,14 @@ def dynamic_dims(values: Sequence[mlir.Value]) -> list[tuple[mlir.Value, int]]:
         type_ = mlir.ShapedType(value.type)
         found += [(value, index) for index in range(type_.rank) if type_.is_dynamic_dim(index)]
     return found
+
+
+def _check_state(op: mlir.OpView, type_: mlir.Type) -> bool:
+    key = mlir.StringAttr(op.attributes["key"]).value
+    if key and isinstance(type_, mlir.RankedTensorType) and type_.has_static_shape:
+        return True
+    op.location.emit_error(f"'{op.name}' '{key}' must have a name and a static tensor type, got {type_}")
+    return False
 
 
 def _check_dims(op: mlir.OpView, results: Sequence[mlir.Value], dims: Sequence[mlir.Value]) -> bool:

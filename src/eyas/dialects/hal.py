@@ -62,6 +62,13 @@ class ParameterOp(Hal.Operation, name="parameter", traits=[Pure]):
     result: Result[BufferType]
 
 
+class StateOp(Hal.Operation, name="state", traits=[Pure]):
+    """The buffer of a state variable."""
+
+    key: mlir.StringAttr
+    result: Result[BufferType]
+
+
 class AllocateOp(Hal.Operation, name="allocate"):
     """A new buffer. `kind` is "transient" or "result"."""
 

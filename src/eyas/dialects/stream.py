@@ -44,6 +44,14 @@ class ParameterOp(Stream.Operation, name="parameter", traits=[Pure]):
     result: Result[ResourceType]
 
 
+class StateOp(Stream.Operation, name="state", traits=[Pure]):
+    """The bytes of a state variable, which stay between calls; read and written."""
+
+    bytes: Operand[mlir.IndexType]
+    key: mlir.StringAttr
+    result: Result[ResourceType]
+
+
 class AllocOp(Stream.Operation, name="alloc"):
     """Memory of its own. `kind` is "transient" (lives inside a call) or "result" (handed to the caller)."""
 

@@ -7,16 +7,19 @@ the entry's name in front. What is equal under different names is found when the
 from __future__ import annotations
 
 import hashlib
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from eyas.dialects import flow
 from eyas.errors import UsageError
-from eyas.frontends import import_model
+from eyas.frontends import frontend_of
 from eyas.frontends.parameters import Parameter
-from eyas.frontends.program import EntryPoint, ImportedProgram, Source
+from eyas.frontends.program import ImportedProgram, Source
+from eyas.frontends.states import carry_state, check_same_start, read_as_state, state_names
 from eyas.ir import clone_into, mlir
 from eyas.ir.walk import find_ops, functions
 
@@ -29,6 +32,7 @@ class Entry:
     inputs: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     dynamic_shapes: Any = None
+    carry: Mapping[int, int] | None = None
 
     @staticmethod
     def of(name: str, given: Any) -> Entry:
@@ -52,11 +56,23 @@ def import_entries(given: Mapping[str, Any]) -> ImportedProgram:
                 f"{name!r} cannot name an entry point; a name is a Python identifier that does not start with '_' and"
                 " does not contain '_dispatch_'"
             )
-    programs = {}
-    for name, one in given.items():
-        entry = Entry.of(name, one)
-        programs[name] = import_model(entry.model, *entry.inputs, dynamic_shapes=entry.dynamic_shapes, **entry.kwargs)
+    entries = {name: Entry.of(name, one) for name, one in given.items()}
+    programs = {name: import_entry(entry) for name, entry in entries.items()}
+    states = {name: state_names(program) for name, program in programs.items()}
+    shared = frozenset().union(*states.values())
+    for name, entry in entries.items():
+        # Small buffers have become constants where they are only read; now they are known to change.
+        if shared - states[name] and frontend_of(entry.model) == "from_torch":
+            programs[name] = import_entry(entry, shared)
     return merge(programs)
+
+
+def import_entry(entry: Entry, states: frozenset[str] = frozenset()) -> ImportedProgram:
+    """Imports one model. `states` names variables that other entry points change."""
+    frontend = importlib.import_module(f"eyas.frontends.{frontend_of(entry.model)}")
+    known = {"states": states} if states else {}
+    program = frontend.import_model(entry.model, entry.inputs, entry.kwargs, entry.dynamic_shapes, **known)
+    return carry_state(program, entry.carry, entry.inputs) if entry.carry else program
 
 
 def merge(programs: Mapping[str, ImportedProgram]) -> ImportedProgram:
@@ -64,11 +80,13 @@ def merge(programs: Mapping[str, ImportedProgram]) -> ImportedProgram:
     first = next(iter(programs.values()))
     context = first.module.context
     parameters: dict[str, Parameter] = {}
+    states = set().union(*map(state_names, programs.values()))
     with context:
         module = mlir.Module.create(mlir.Location.unknown())
         for name, program in programs.items():
             own = program.module if program is first else clone_into(program.module.operation, context)
-            keys = {key: _share(parameters, name, one) for key, one in program.parameters.items()}
+            read_as_state(own, states)
+            keys = {key: _share(parameters, name, one) for key, one in program.parameters.items() if key not in states}
             for op in find_ops(own, "flow.parameter"):
                 op.attributes["key"] = mlir.StringAttr.get(keys[op.key.value])
             (function,) = functions(own)
@@ -86,13 +104,16 @@ def merge(programs: Mapping[str, ImportedProgram]) -> ImportedProgram:
     kinds = sorted({program.source.kind for program in programs.values()})
     source = Source("+".join(kinds), ", ".join(f"{name}: {p.source.description}" for name, p in programs.items()))
     digest = hashlib.sha256("".join(f"{name}={one.digest};" for name, one in programs.items()).encode()).hexdigest()
-    entries = {name: EntryPoint(one.signature, one.in_tree, one.out_tree) for name, one in programs.items()}
+    entries = {name: one.entries["main"] for name, one in programs.items()}
     call = (first.signature, first.in_tree, first.out_tree)
     return ImportedProgram(module, parameters, *call, source, early_text, digest, entries)
 
 
 def _share(known: dict[str, Parameter], entry: str, parameter: Parameter) -> str:
     """The key of a weight in the common table, which gets it unless it is there."""
+    state = parameter.name.removesuffix(flow.initial_key(""))
+    if state != parameter.name and (before := known.get(parameter.name)) is not None:
+        check_same_start(state, entry, before, parameter, _equal(before, parameter))
     for key in (parameter.name, f"{entry}.{parameter.name}"):
         if key not in known:
             known[key] = Parameter(key, parameter.dtype, parameter.shape, parameter.read)

@@ -1,7 +1,8 @@
 """PyTorch: an `nn.Module` with example inputs, an `ExportedProgram`, or a saved `.pt2` file.
 
 The program is what `torch.export` sees, so a module is compiled in the mode it is in: call `model.eval()` first unless
-dropout and batch statistics are wanted. Weights stay where torch has them; the IR holds their names.
+dropout and batch statistics are wanted. Weights stay where torch has them; the IR holds their names. Buffers that the
+model writes to become state of the compiled module.
 """
 
 from __future__ import annotations
@@ -10,23 +11,27 @@ import inspect
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator
-from torch.export.graph_signature import ConstantArgument, OutputKind
+from torch.export.graph_signature import ConstantArgument
 from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_MLIR_TYPE_ASM, FxImporter, GraphNodeImporter
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.contract import finish, keep_early_text, lower, prepare_context
 from eyas.frontends.locations import describe_source
-from eyas.frontends.program import ImportedProgram, Source
+from eyas.frontends.program import EntryPoint, ImportedProgram, Source
+from eyas.frontends.states import bind_states
 from eyas.frontends.torch_decompositions import decomposition_table
 from eyas.frontends.torch_signature import call_trees, make_signature
+from eyas.frontends.torch_states import RestoreWrites, expose_mutations, merge_aliases
 from eyas.frontends.torch_weights import LiteralImporter, Locations, Weights
 from eyas.ir import PassPipeline
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
+from eyas.passes.input.convert_row_updates import ConvertRowUpdates
 
 TO_TORCH_BACKEND = (
     "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline{ extra-library=}"
@@ -34,9 +39,16 @@ TO_TORCH_BACKEND = (
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
 
-def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> ImportedProgram:
-    """Exports, decomposes, imports and lowers a PyTorch model."""
-    return import_exported(*export_model(model, args, kwargs, dynamic_shapes))
+def import_model(
+    model: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    states: frozenset[str] = frozenset(),
+) -> ImportedProgram:
+    """Exports, decomposes, imports and lowers a PyTorch model. `states` names buffers and parameters that other
+    programs change."""
+    return import_exported(*export_model(model, args, kwargs, dynamic_shapes), states)
 
 
 def export_model(
@@ -70,19 +82,20 @@ def import_exported(
     argument_names: tuple[str, ...] | None = None,
     dynamic_shapes: Any = None,
     training: bool = False,
+    states: frozenset[str] = frozenset(),
 ) -> ImportedProgram:
     """Imports what `torch.export` made. `argument_names` are the forward function's, when it is known."""
-    _refuse_mutation(exported, training)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
             program = exported.run_decompositions(decomposition_table())
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {_first_line(error)}") from error
-    _refuse_mutation(program, training)
     in_tree, out_tree = call_trees(program, argument_names)
     _drop_constant_outputs(program)
     signature = make_signature(program, in_tree, out_tree, dynamic_shapes)
+    mutations = expose_mutations(program, signature.arguments, states)
+    signature = replace(signature, results=(*signature.results, *mutations.results))
 
     context = prepare_context()
     weights = Weights(program)
@@ -97,12 +110,22 @@ def import_exported(
     module = importer.module
     early_text = keep_early_text(module)
     lower(module, TO_TORCH_BACKEND)
-    PassPipeline((ConvertDynamicViews(),)).run(module)
+    PassPipeline((ConvertRowUpdates(), ConvertDynamicViews())).run(module)
     lower(module, TO_LINALG)
     # Dropout is the usual reason for a program that draws random numbers.
     hint = "; the model is in training mode: call model.eval() first" if training else ""
     parameters = finish(module, weights.parameters, hint)
-    return ImportedProgram(module, parameters, signature, in_tree, out_tree, Source("pytorch", description), early_text)
+    if mutations.reads or mutations.writes:
+        bind_states(module, mutations.reads, mutations.writes)
+    entry = EntryPoint(signature, in_tree, out_tree, mutations.mutates)
+    return ImportedProgram(
+        module,
+        {**parameters, **mutations.initial},
+        *(signature, in_tree, out_tree),
+        Source("pytorch", description),
+        early_text,
+        entries={"main": entry},
+    )
 
 
 def _export(
@@ -117,7 +140,10 @@ def _export(
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            return torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+            with RestoreWrites(model):
+                exported = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+            merge_aliases(exported)
+            return exported
         except Exception as error:
             raise FrontendError(
                 f"torch.export could not trace {type(model).__name__}: {_first_line(error)}; the model's forward must"
@@ -176,18 +202,6 @@ def _required_arguments(model: torch.nn.Module) -> list[str]:
 def _refuse_inputs(args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any, what: str) -> None:
     if args or kwargs or dynamic_shapes is not None:
         raise UsageError(f"{what} already has its inputs and shapes; pass it alone")
-
-
-def _refuse_mutation(program: torch.export.ExportedProgram, training: bool) -> None:
-    for spec in program.graph_signature.output_specs:
-        if spec.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT, OutputKind.TOKEN):
-            continue
-        is_buffer = spec.kind == OutputKind.BUFFER_MUTATION
-        what = f"the model writes to its {'buffer' if is_buffer else 'argument'} '{spec.target}'"
-        todo = "take the state as an argument and return its new value"
-        if is_buffer and training:
-            todo = "the model is in training mode: call model.eval() first"
-        raise FrontendError(f"{what}, which is not supported yet; {todo}")
 
 
 def _check_nodes(program: torch.export.ExportedProgram, locations: Locations) -> None:

@@ -2,7 +2,7 @@
 
 The contract, which `verify-input-contract` checks: one public `func.func` for each entry point (`@main` when there is
 one) on ranked tensors of signless integers and floats; ops of func, linalg, tensor, arith, math, scf, complex and
-tm_tensor only; weights are `flow.parameter`s.
+tm_tensor only; weights are `flow.parameter`s, variables that stay between calls `flow.state` and `flow.set_state`.
 """
 
 from __future__ import annotations
@@ -44,11 +44,15 @@ class Signature:
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """What calling one function of a program takes and gives, flat and as the model nests it."""
+    """What calling one function of a program takes and gives, flat and as the model nests it.
+
+    `mutates` are (result, argument) pairs: a result beyond those of `out_tree` is written to the caller's argument.
+    """
 
     signature: Signature
     in_tree: CallTree
     out_tree: Tree
+    mutates: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

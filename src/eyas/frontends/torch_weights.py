@@ -29,7 +29,7 @@ class Weights(FxImporterHooks):
         self._names: dict[Any, str] = {}
         for name, value in [*program.state_dict.items(), *program.constants.items()]:
             if isinstance(value, torch.Tensor):
-                self._names.setdefault(_identity(value), name)
+                self._names.setdefault(identity(value), name)
 
     def resolve_input(self, gni: Any, value: Any, info: Any) -> mlir.Value | None:
         return self._literal(gni, value) if isinstance(value, torch.Tensor) else None
@@ -40,12 +40,12 @@ class Weights(FxImporterHooks):
     def _literal(self, gni: Any, tensor: torch.Tensor) -> mlir.Value | None:
         if isinstance(tensor, FakeTensor):
             return None
-        identity = _identity(tensor)
-        name = self._names.get(identity)
+        memory = identity(tensor)
+        name = self._names.get(memory)
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise NotImplementedError(f"tensor '{name}' is {tensor.layout}; only dense tensors are supported")
         element_type = TORCH_DTYPE_TO_MLIR_TYPE_ASM[tensor.dtype]
-        attribute = self._attributes.get(identity)
+        attribute = self._attributes.get(memory)
         if attribute is None:
             if tensor.numel() * tensor.element_size() <= LARGEST_INLINE_BYTES:
                 attribute = by_value(as_numpy(tensor), element_type)
@@ -54,7 +54,7 @@ class Weights(FxImporterHooks):
                 dtype = short_name(str(tensor.dtype), f"parameter '{key}'")
                 self.parameters[key] = Parameter(key, dtype, tuple(tensor.shape), lambda: as_numpy(tensor))
                 attribute = by_name(key, tuple(tensor.shape), element_type)
-            self._attributes[identity] = attribute
+            self._attributes[memory] = attribute
         result = gni._cc.tensor_to_vtensor_type(tensor)
         return mlir.Operation.create("torch.vtensor.literal", results=[result], attributes={"value": attribute}).result
 
@@ -66,7 +66,7 @@ class Weights(FxImporterHooks):
         return key
 
 
-def _identity(tensor: torch.Tensor) -> tuple[Any, ...]:
+def identity(tensor: torch.Tensor) -> tuple[Any, ...]:
     """Equal for tensors that are the same memory seen the same way."""
     if tensor.layout != torch.strided or not tensor.data_ptr():
         return (id(tensor),)

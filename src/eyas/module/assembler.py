@@ -30,7 +30,7 @@ from typing import Any
 from eyas.errors import ModuleError
 from eyas.module import isa
 from eyas.module.isa import Access, Kind, Op
-from eyas.module.program import ExecutableRef, Function, Parameter, Program, Signature
+from eyas.module.program import ExecutableRef, Function, Parameter, Program, Signature, State
 
 
 class I64(int):
@@ -249,6 +249,7 @@ class ProgramBuilder:
         self._tables: dict[tuple[int, ...], int] = {}
         self._executables: list[ExecutableRef] = []
         self._parameters: list[Parameter] = []
+        self._states: list[State] = []
         self._assemblers: list[Assembler] = []
         self._global_count = 0
 
@@ -269,6 +270,11 @@ class ProgramBuilder:
         """Adds a parameter; the result is what `param` takes."""
         self._parameters.append(parameter)
         return len(self._parameters) - 1
+
+    def state(self, state: State) -> int:
+        """Adds a state variable; the result is what the instruction `state` takes."""
+        self._states.append(state)
+        return len(self._states) - 1
 
     def new_global(self) -> int:
         """A fresh global slot."""
@@ -295,6 +301,7 @@ class ProgramBuilder:
             tuple(self._strings),
             tuple(self._tables),
             self._global_count,
+            tuple(self._states),
         )
 
 
@@ -349,6 +356,10 @@ def disassemble(program: Program) -> str:
         shape = ",".join(str(d) for d in parameter.shape)
         place = f"{parameter.external}:{parameter.key}" if parameter.external else f"@{parameter.offset}"
         out.append(f"parameter {index} {parameter.name!r} {parameter.dtype}[{shape}] {place}")
+    for index, state in enumerate(program.states):
+        shape = ",".join(str(d) for d in state.shape)
+        first = "zeros" if state.parameter is None else f"parameter {state.parameter}"
+        out.append(f"state {index} {state.name!r} {state.dtype}[{shape}] starts as {first}")
     if program.global_count:
         out.append(f"globals {program.global_count}")
     for function in program.functions:

@@ -244,6 +244,7 @@ def describe(program: Program) -> dict[str, Any]:
             e.name: {"format": e.format, "features": list(e.features), "exports": [x.name for x in e.exports]}
             for e in program.executables
         },
+        **({"states": {s.name: f"{s.dtype}{list(s.shape)}" for s in program.states}} if program.states else {}),
         "parameters": {"count": len(program.parameters), "bytes": stored_bytes(program.parameters)},
     }
 

@@ -37,6 +37,7 @@ class Kind(enum.Enum):
     EXECUTABLE = "x"
     EXPORT = "e"
     PARAMETER = "p"
+    STATE = "v"
     ARGUMENT = "a"
     RESULT = "o"
     GLOBAL = "g"
@@ -61,6 +62,7 @@ UNITS = {
     Kind.EXECUTABLE: 2,
     Kind.EXPORT: 2,
     Kind.PARAMETER: 2,
+    Kind.STATE: 2,
     Kind.ARGUMENT: 2,
     Kind.RESULT: 2,
     Kind.GLOBAL: 2,
@@ -84,6 +86,7 @@ KIND_DOC = {
     Kind.EXECUTABLE: "ordinal in the program's executables",
     Kind.EXPORT: "ordinal in the exports of the executable before it",
     Kind.PARAMETER: "ordinal in the program's parameters",
+    Kind.STATE: "ordinal in the program's state variables",
     Kind.ARGUMENT: "ordinal in the function's arguments",
     Kind.RESULT: "ordinal in the function's results",
     Kind.GLOBAL: "slot of the context's global references",
@@ -222,6 +225,7 @@ OPS: tuple[Op, ...] = (
         "packs buffers of `sizes` bytes into one arena: the table holds (first, last) per buffer; buffers whose closed "
         "intervals meet do not overlap; offsets are multiples of 64; total is the arena's size",
     ),
+    _op(0x39, "state", "dst:R index:v", "dst = the state variable's bytes, which stay for the next call"),
     # Commands. Recorded once, submitted as often as wanted.
     _op(0x40, "cmd_create", "dst:R slots:u", "dst = an empty command buffer with room for `slots` slot bindings"),
     _op(

@@ -7,6 +7,7 @@ trusts nothing. Functions are written with `assembler.ProgramBuilder`.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,9 @@ VERSION = 1
 DYNAMIC_LIMIT = 2**63 - 1
 ANONYMOUS = "?"
 
-_SECTIONS = ("strings", "tables", "executables", "parameters", "globals", "functions")
+_SECTIONS = ("strings", "tables", "executables", "parameters", "globals", "functions", "states")
+_OPTIONAL = ("states",)  # written only when not empty, so that older runtimes read the rest
+_ZEROS = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,25 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class State:
+    """A variable that lives in a loaded module and that calls change."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    parameter: int | None = None  # ordinal of the parameter that holds the first value; None: zeros
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(self.shape))
+        if self.dtype not in DTYPES:
+            raise ModuleError(f"state {self.name!r}: unknown dtype {self.dtype!r}; one of {', '.join(DTYPES)}")
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * DTYPES[self.dtype][1]
+
+
+@dataclass(frozen=True)
 class Program:
     """All that the VM runs, less the machine code and the weights themselves."""
 
@@ -149,6 +171,7 @@ class Program:
     strings: tuple[str, ...] = ()
     tables: tuple[tuple[int, ...], ...] = ()
     global_count: int = 0
+    states: tuple[State, ...] = ()
 
     def function(self, name: str) -> Function:
         for function in self.functions:
@@ -225,6 +248,13 @@ def encode(program: Program) -> bytes:
         w.u64(parameter.bytes)
         w.text(parameter.external)
         w.text(parameter.key)
+    w = sections["states"]
+    w.u32(len(program.states))
+    for state in program.states:
+        w.text(state.name)
+        w.u32(DTYPES[state.dtype][0], len(state.shape))
+        w.i64(*state.shape)
+        w.u32(_ZEROS if state.parameter is None else state.parameter)
     sections["globals"].u32(program.global_count)
     w = sections["functions"]
     w.u32(len(program.functions))
@@ -242,10 +272,11 @@ def encode(program: Program) -> bytes:
 
     head = _Writer()
     head.out += MAGIC
-    head.u32(VERSION, len(_SECTIONS))
-    position = len(head.out) + 24 * len(_SECTIONS)
+    written = [name for name in _SECTIONS if name not in _OPTIONAL or program.states]
+    head.u32(VERSION, len(written))
+    position = len(head.out) + 24 * len(written)
     body = bytearray()
-    for number, name in enumerate(_SECTIONS):
+    for number, name in enumerate(written):
         data = sections[name].out
         head.u32(number + 1, 0)
         head.u64(position)
@@ -321,7 +352,7 @@ def decode(data: bytes) -> Program:
             name = _SECTIONS[number - 1]
             readers[name] = _Reader(data, offset, offset + size, name)
     for name in _SECTIONS:
-        if name not in readers:
+        if name not in readers and name not in _OPTIONAL:
             raise ModuleError(f"program: the section {name!r} is missing; the file is damaged")
 
     r = readers["strings"]
@@ -345,6 +376,13 @@ def decode(data: bytes) -> Program:
         if parameter.bytes != size:
             raise ModuleError(f"parameter {name!r}: {size} bytes stored, its type needs {parameter.bytes}")
         parameters.append(parameter)
+    states = []
+    if r := readers.get("states"):
+        for _ in range(r.u32()):
+            name, dtype = r.text(), r.dtype()
+            shape = tuple(r.i64() for _ in range(r.u32()))
+            parameter = r.u32()
+            states.append(State(name, dtype, shape, None if parameter == _ZEROS else parameter))
     global_count = readers["globals"].u32()
     r = readers["functions"]
     functions = []
@@ -355,4 +393,6 @@ def decode(data: bytes) -> Program:
         signature = Signature(r.specs(names), r.specs(names), symbols)
         i64_registers, ref_registers = r.u32(), r.u32()
         functions.append(Function(name, signature, r.blob(), i64_registers, ref_registers))
-    return Program(tuple(functions), tuple(executables), tuple(parameters), strings, tables, global_count)
+    return Program(
+        tuple(functions), tuple(executables), tuple(parameters), strings, tables, global_count, tuple(states)
+    )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 from torch_mlir import ir as mlir
 
 import eyas
@@ -24,7 +25,7 @@ from eyas.frontends.program import Signature as ImportedSignature
 from eyas.ir import make_context, parse_module, raise_as_compile_error
 from eyas.ir.walk import find_ops, functions
 from eyas.module import container
-from eyas.module.program import Program, Signature, Symbol, TensorSpec
+from eyas.module.program import Program, Signature, State, Symbol, TensorSpec
 from eyas.passes.dispatch.shapes import SIGNATURE
 from eyas.passes.schedule.plan_memory import ARENA_BYTES, LOWER_BOUND_BYTES
 from eyas.pipelines import weights_file
@@ -170,12 +171,16 @@ class Compilation:
         """Encodes the program after the last phase. `external_weights` is a safetensors file to write, which must
         then stay beside the module."""
         used = {op.attributes["index"].value for op in find_ops(self.module, "vm.param")}
-        missing = used - set(self.parameters)
+        names = list(dict.fromkeys(op.attributes["index"].value for op in find_ops(self.module, "vm.state")))
+        missing = (used | {flow.initial_key(name) for name in names}) - set(self.parameters)
         if missing:
             raise CompileError(
                 f"the program needs the values of {len(missing)} parameters that were not given, such as"
                 f" '{min(missing)}'; pass the file that holds them"
             )
+        # What starts as zeros, as caches do, is not stored.
+        initial = {name: self.parameters[flow.initial_key(name)] for name in names}
+        used |= {flow.initial_key(name) for name, one in initial.items() if not is_zero(one.array())}
         arrays = {key: self.parameters[key].array() for key in self.parameters if key in used}
         records, data = container.layout_parameters(arrays)
         if external_weights is not None and records:
@@ -188,7 +193,12 @@ class Compilation:
             data = []
         by_name = {record.name: record for record in records}
         signatures = {name: to_program_signature(signature) for name, signature in self.signatures.items()}
-        program, images = encode_program(self.module, signatures, by_name)
+        ordinals = {record.name: ordinal for ordinal, record in enumerate(records)}
+        states = {
+            name: State(name, _program_dtype(one.dtype), one.shape, ordinals.get(flow.initial_key(name)))
+            for name, one in initial.items()
+        }
+        program, images = encode_program(self.module, signatures, by_name, states)
         return CompiledProgram(program, images, data, self.manifest())
 
     def manifest(self) -> dict[str, Any]:
@@ -243,6 +253,15 @@ def _arena(function: mlir.OpView) -> dict[str, int]:
     return {name: function.attributes[key].value for key, name in keys if key in function.attributes}
 
 
+def is_zero(array: Any) -> bool:
+    """Whether all bytes are zero; minus zero is not."""
+    return not np.ascontiguousarray(array).reshape(-1).view(np.uint8).any()
+
+
+def _program_dtype(dtype: str) -> str:
+    return "i1" if dtype == "bool" else dtype
+
+
 def _report(observer: Observer, phase: Phase, step: Any, _: mlir.Module, seconds: float) -> None:
     observer(phase, str(step), seconds)
 
@@ -292,7 +311,7 @@ def to_program_signature(signature: ImportedSignature) -> Signature:
         return tuple(d if isinstance(d, int) or str(d).isidentifier() else "?" for d in values)
 
     def spec(argument: Argument) -> TensorSpec:
-        return TensorSpec(argument.name, "i1" if argument.dtype == "bool" else argument.dtype, dims(argument.dims))
+        return TensorSpec(argument.name, _program_dtype(argument.dtype), dims(argument.dims))
 
     symbols = {
         name: Symbol(low, high) if high is not None else Symbol(low) for name, (low, high) in signature.symbols.items()
@@ -329,4 +348,8 @@ def call_tree_of(entry: EntryPoint) -> dict[str, Any]:
     flat_out = out.kind == "leaf" or (
         out.kind == "tuple" and len(out.children) > 1 and all(child.kind == "leaf" for child in out.children)
     )
-    return {} if flat_in and flat_out else {"in": call.to_json(), "out": out.to_json()}
+    is_flat = flat_in and flat_out and not entry.mutates
+    tree: dict[str, Any] = {} if is_flat else {"in": call.to_json(), "out": out.to_json()}
+    if entry.mutates:
+        tree["mutates"] = [list(pair) for pair in entry.mutates]
+    return tree

@@ -12,11 +12,14 @@ from eyas.ir.walk import find_ops, functions
 from eyas.module import isa
 from eyas.module.assembler import Assembler, Direct, Label, ProgramBuilder, Slot
 from eyas.module.isa import Access, Alloc, Element, Kind
-from eyas.module.program import ExecutableRef, Export, Parameter, Program, Signature
+from eyas.module.program import ExecutableRef, Export, Parameter, Program, Signature, State
 
 
 def encode_program(
-    module: mlir.Module, signatures: Mapping[str, Signature], parameters: Mapping[str, Parameter]
+    module: mlir.Module,
+    signatures: Mapping[str, Signature],
+    parameters: Mapping[str, Parameter],
+    states: Mapping[str, State] | None = None,
 ) -> tuple[Program, dict[str, bytes]]:
     """The program, and the images of its executables by name."""
     builder = ProgramBuilder()
@@ -30,15 +33,16 @@ def encode_program(
         builder.executable(ExecutableRef(name, executable.format.value, exports, features))
         images[name] = bytes.fromhex(executable.image.value)
     ordinals = {key: builder.parameter(parameter) for key, parameter in parameters.items()}
+    state_ordinals = {key: builder.state(state) for key, state in (states or {}).items()}
     for function in functions(module):
         name = function.attributes["sym_name"].value
-        _FunctionEncoder(builder.function(name, signatures[name]), ordinals).run(function)
+        _FunctionEncoder(builder.function(name, signatures[name]), ordinals, state_ordinals).run(function)
     return builder.finish(), images
 
 
 class _FunctionEncoder:
-    def __init__(self, assembler: Assembler, parameters: Mapping[str, int]):
-        self.asm, self.parameters = assembler, parameters
+    def __init__(self, assembler: Assembler, parameters: Mapping[str, int], states: Mapping[str, int]):
+        self.asm, self.parameters, self.states = assembler, parameters, states
         self.registers: dict[mlir.Value, Any] = {}
         self.labels: dict[mlir.Block, Label] = {}
 
@@ -96,6 +100,8 @@ class _FunctionEncoder:
         value = op.operation.attributes[operand.name]
         if operand.kind is Kind.PARAMETER:
             return self.parameters[value.value]
+        if operand.kind is Kind.STATE:
+            return self.states[value.value]
         if operand.kind is Kind.TABLE:
             return list(value)
         if operand.kind is Kind.ALLOC:

@@ -67,6 +67,7 @@ OPTIONAL = (
     "fold-index-ranges",
     "form-dispatches",
     "deduplicate-executables",
+    "write-state-in-place",
     "reuse-in-place",
     "plan-memory",
     "insert-barriers",
@@ -146,6 +147,7 @@ def _schedule(options: Options) -> list[Pass | Upstream]:
     return [
         _make("convert-flow-to-stream"),
         Upstream("cse"),
+        *([] if strategies_off else [_make("write-state-in-place")]),
         # Only loop nests know where they read and write; plain loops assume that buffers do not overlap.
         *([] if strategies_off else [_make("reuse-in-place")]),
         _make("plan-memory", max_arena_bytes=options.max_arena_bytes),

@@ -16,6 +16,7 @@ from typing import IO, Any
 from eyas.errors import CallError, ModuleError, UsageError
 from eyas.module.program import Signature, Symbol, TensorSpec
 from eyas.runtime import _core, safetensors
+from eyas.runtime.state import State
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class Module:
 
     The call and its results nest as the model's own did: dicts, keyword arguments, objects of the framework where it
     is loaded. `functions` have the flat form: arrays in, one array or a tuple of them out. NumPy gives NumPy, torch
-    gives torch. Results own their memory.
+    gives torch. Results own their memory. Calls, from any thread, run one after the other; load the module again to run
+    side by side, with another state.
     """
 
     def __init__(self, core: _core.Module, device: _core.Device, source: Path | bytes | IO[bytes]) -> None:
@@ -172,6 +174,19 @@ class Module:
             raise ModuleError(f"manifest.json must hold an object, it holds a {type(manifest).__name__}")
         return manifest
 
+    @functools.cached_property
+    def state(self) -> State:
+        """The variables that stay between calls, which all entry points share: name -> array.
+
+        A call that is refused for its arguments leaves them as they were. One that fails later, on bad data, leaves
+        them undefined if it had begun to write them: calls and reads then fail until `reset()` or an assignment.
+        """
+        return State(self._core, self._context)
+
+    def reset(self) -> None:
+        """Gives all state its first values again."""
+        self._context.reset_state()
+
     @property
     def device(self) -> dict[str, Any]:
         """The device that the module runs on."""
@@ -205,7 +220,7 @@ class Module:
     def profile(self, *args: Any, runs: int = 1, entry: str | None = None) -> list[list[Event]]:
         """Calls the module `runs` times, after one call to warm up, and times every command: one list for each run.
 
-        Runs in a context of its own, so that ordinary calls stay free of timers.
+        Runs in a context of its own, so that ordinary calls stay free of timers, and with a state of its own.
         """
         context = _core.Context(self._core, self._device, 0, True)
         name = entry or (self._main.name if self._main else self._no_main())
@@ -227,7 +242,11 @@ def _nested_call(call: Callable[..., Any], trees: Any) -> Callable[..., Any]:
     from eyas.frontends.trees import CallTree, Tree
 
     try:
-        arguments, single = CallTree.from_json(trees["in"]), Tree.from_json(trees["out"]).leaf_count == 1
+        arguments, count = CallTree.from_json(trees["in"]), Tree.from_json(trees["out"]).leaf_count
+        written = [(int(result), int(argument)) for result, argument in trees.get("mutates", ())]
+        inputs = len(arguments.paths())
+        if not all(count <= result < count + len(written) and 0 <= argument < inputs for result, argument in written):
+            raise ValueError(f"'mutates' names results or arguments that do not exist: {written}")
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration, RecursionError) as error:
         raise ModuleError(f"manifest.json: 'calls' cannot be read: {type(error).__name__}: {error}") from error
 
@@ -236,10 +255,25 @@ def _nested_call(call: Callable[..., Any], trees: Any) -> Callable[..., Any]:
         return Tree.from_json(_known_types(trees["out"]))
 
     def nested(*args: Any, **named: Any) -> Any:
-        flat = call(*arguments.flatten(args, named))
-        return results().unflatten([flat] if single else flat)
+        given = arguments.flatten(args, named)
+        flat = call(*given)
+        flat = () if flat is None else flat if isinstance(flat, tuple) else (flat,)
+        for result, argument in written:
+            _write_back(given[argument], flat[result], argument)
+        return results().unflatten(flat[:count])
 
     return nested
+
+
+def _write_back(target: Any, value: Any, position: int) -> None:
+    """Gives the caller's tensor its new value, as the model does that writes to its argument."""
+    try:
+        if hasattr(target, "copy_"):
+            target.detach().copy_(value)
+        else:
+            target[...] = value
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CallError(f"argument {position} is written to by the model, but cannot be: {error}") from error
 
 
 def _known_types(data: Any) -> Any:

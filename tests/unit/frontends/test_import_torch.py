@@ -298,12 +298,18 @@ def test_random_numbers_are_refused():
     fails_with(UnsupportedOpError, r"random numbers.*model\.eval\(\)", nn.Dropout(), torch.randn(4, 4))
 
 
-def test_training_batch_norm_is_refused():
-    fails_with(FrontendError, r"buffer 'running_mean'.*model\.eval\(\)", nn.BatchNorm2d(3), torch.randn(2, 3, 4, 4))
+def test_written_buffers_become_state():
+    program = import_model(nn.BatchNorm2d(3), torch.randn(2, 3, 4, 4))
+    assert str(program.signature) == "(input: f32[2, 3, 4, 4]) -> (output: f32[2, 3, 4, 4])"
+    counts = program.op_counts()
+    assert counts["flow.set_state"] == 3, "mean, variance and the number of batches"
+    assert {"running_mean@initial", "running_var@initial"} <= set(program.parameters)
 
 
-def test_mutated_argument_is_refused():
-    fails_with(FrontendError, r"writes to its argument 'x'", Function(lambda x: x.add_(1)), torch.randn(4))
+def test_written_arguments_are_results():
+    program = import_model(Function(lambda x: x.add_(1)), torch.randn(4))
+    assert [one.name for one in program.signature.results][-1].endswith(".new")
+    assert program.entries["main"].mutates == ((1, 0),)
 
 
 def test_bad_element_types_are_refused():

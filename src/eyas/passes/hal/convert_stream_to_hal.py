@@ -19,7 +19,7 @@ _WORK = ("stream.dispatch", "stream.copy", "stream.barrier")
 class ConvertStreamToHal(Pass):
     """Records the work between two host reads into one command buffer.
 
-    Arguments, results and the arena are slots of the submission's table; parameters are bound directly. When every
+    Arguments, results and the arena are slots of the submission's table; parameters and state are bound directly. When every
     offset, size and push constant is known at compile time, the recording is made once and replayed.
 
         stream.dispatch(%a, %b) {callee = @relu}       %c = hal.record {memo = 0} { hal.dispatch ... hal.end }
@@ -79,6 +79,9 @@ class _Conversion:
             op.result.replace_all_uses_with(dim.result)
         elif name == "stream.parameter":
             self.buffers[op.result] = hal.ParameterOp(op.key, self.type).result
+        elif name == "stream.state":
+            self.buffers[op.result] = hal.StateOp(op.key, self.type).result
+            self.lengths[op.result] = op.bytes
         elif name == "stream.alloc":
             self.buffers[op.result] = hal.AllocateOp(op.bytes, op.kind, self.type).result
             self.lengths[op.result] = op.bytes
@@ -109,7 +112,10 @@ class _Conversion:
         offset = offset if offset is not None else _index(0)
         length = length if length is not None else self.lengths.get(resource)
         return _Binding(
-            resource, owner.name == "stream.parameter", offset, length if length is not None else _index(-1)
+            resource,
+            owner.name in ("stream.parameter", "stream.state"),  # where they are does not change between calls
+            offset,
+            length if length is not None else _index(-1),
         )
 
     def _record(self, work: list[mlir.OpView]) -> None:

@@ -23,7 +23,8 @@ class ConvertFlowToStream(Pass):
     """Gives every dispatch result a buffer and every reshape the buffer of its source.
 
     A result of the program is allocated as such and written by the dispatch that makes it, so nothing is copied at the
-    end; only an argument or parameter that is returned unchanged needs a copy.
+    end; only an argument or parameter that is returned unchanged needs a copy. New values of state variables are copied
+    into them after everything else; `write-state-in-place` removes most of these copies.
 
         %1 = call @relu(%0) {flow.dispatch} : (tensor<4xf32>) -> tensor<4xf32>
       becomes
@@ -43,6 +44,7 @@ class _FunctionConversion:
     def __init__(self, function: mlir.OpView):
         self.function, self.block = function, entry_block(function)
         self.resources: dict[mlir.Value, mlir.Value] = {}
+        self.states: dict[str, mlir.Value] = {}
         self.type = stream.ResourceType.get()
 
     def run(self) -> None:
@@ -59,6 +61,8 @@ class _FunctionConversion:
             self._convert_dispatch(op, returned)
         elif name == "flow.parameter":
             self.resources[op.value] = stream.ParameterOp(op.key, self.type).result
+        elif name == "flow.state":
+            self.resources[op.value] = self._state(op.key.value, op.value)
         elif name == "flow.reshape":
             self.resources[op.result] = self._resource(op.source)
         elif name == "flow.slice":
@@ -66,9 +70,10 @@ class _FunctionConversion:
         elif name == "func.return":
             for position, value in enumerate(returned):
                 self._return(position, value)
+            self._set_states([one for one in self.block.operations if one.operation.name == "flow.set_state"])
         elif name == "tensor.extract":
             self._convert_extract(op)
-        elif name != "flow.tie_shape" and role_of(op.operation) not in (Role.CLONED, Role.HOST):
+        elif name not in ("flow.tie_shape", "flow.set_state") and role_of(op.operation) not in (Role.CLONED, Role.HOST):
             raise CompileError(f"{name} at {describe_location(op.operation.location)} is in no dispatch")
 
     def _resource(self, value: mlir.Value) -> mlir.Value:
@@ -153,6 +158,27 @@ class _FunctionConversion:
             resource = target
         stream.ResultOp(resource, dims, _integer(position))
 
+    def _state(self, key: str, value: mlir.Value) -> mlir.Value:
+        if key not in self.states:
+            with mlir.InsertionPoint.at_block_begin(self.block), value.location:
+                self.states[key] = stream.StateOp(_bytes_of(value), mlir.StringAttr.get(key), self.type).result
+        return self.states[key]
+
+    def _set_states(self, ops: list[mlir.OpView]) -> None:
+        """Copies new values into the variables. What comes out of another variable is saved before that one changes."""
+        pairs = []
+        for op in ops:
+            source, target = self._resource(op.value), self._state(op.key.value, op.value)
+            if source == target:
+                continue
+            if _root(source) in self.states.values():
+                saved = stream.AllocOp(_bytes_of(op.value), mlir.StringAttr.get("transient"), self.type).result
+                stream.CopyOp(source, saved)
+                source = saved
+            pairs.append((source, target))
+        for source, target in pairs:
+            stream.CopyOp(source, target)
+
     def _finish(self, ops: list[mlir.OpView]) -> None:
         """Removes the tensor program, last op first, and the function's tensor arguments."""
         with mlir.InsertionPoint(ops[-1]), mlir.Location.unknown():
@@ -173,6 +199,12 @@ class _FunctionConversion:
         for name in ("arg_attrs", "res_attrs"):
             if name in self.function.attributes:
                 del self.function.attributes[name]
+
+
+def _root(resource: mlir.Value) -> mlir.Value:
+    while resource.owner.name == "stream.view":
+        resource = resource.owner.operands[0]
+    return resource
 
 
 def _uses_through_scalars(value: mlir.Value) -> list[mlir.OpOperand]:

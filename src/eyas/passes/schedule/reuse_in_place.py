@@ -27,7 +27,8 @@ class ReuseInPlace(Pass):
     name: ClassVar[str] = "reuse-in-place"
 
     def run(self, module: mlir.Module) -> None:
-        pairs = {op.attributes["sym_name"].value: _pairs(op) for op in module.body.operations if flow.is_executable(op)}
+        executables = [op for op in module.body.operations if flow.is_executable(op)]
+        pairs = {op.attributes["sym_name"].value: alias_pairs(op) for op in executables}
         for function in module.body.operations:
             if flow.is_executable(function):
                 continue
@@ -76,8 +77,10 @@ def _is_used_after(value: mlir.Value, op: mlir.Operation) -> bool:
     return False
 
 
-def _pairs(function: mlir.OpView) -> list[tuple[int, int]]:
+def alias_pairs(function: mlir.OpView) -> list[tuple[int, int]]:
     """(operand, result) positions among the bindings that may share memory."""
+    if flow.IN_PLACE in function.attributes:
+        return []  # lowered to plain loops
     try:
         kernel = analyze(function)
     except Unsupported:

@@ -164,6 +164,9 @@ class _Conversion:
     def _hal_parameter(self, op):
         return self._emit("param", op.key)
 
+    def _hal_state(self, op):
+        return self._emit("state", op.key)
+
     def _hal_allocate(self, op):
         kind = Alloc.RESULT if op.kind.value == "result" else Alloc.TRANSIENT
         return self._emit("buffer_alloc", self.values[op.bytes], self._integer(kind))

@@ -27,3 +27,21 @@ func.func @main(%x: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
   return %b, %x : tensor<?x4xf32>, tensor<?x4xf32>
 }
 func.func private @scale(tensor<?x4xf32>, tensor<4xf32>, index) -> tensor<?x4xf32> attributes {flow.executable}
+
+// New values of state are copied into it after everything else; a value that comes from another variable is saved first.
+// CHECK-LABEL: func.func @swap
+// CHECK-DAG: [[A:%.*]] = "stream.state"({{.*}}) {key = "a"}
+// CHECK-DAG: [[B:%.*]] = "stream.state"({{.*}}) {key = "b"}
+// CHECK: "stream.copy"([[A]], {{%.*}})
+// CHECK: stream.result
+// CHECK: "stream.copy"([[B]], [[OLD_B:%[0-9]+]])
+// CHECK: "stream.copy"([[A]], [[OLD_A:%[0-9]+]])
+// CHECK: "stream.copy"([[OLD_B]], [[A]])
+// CHECK: "stream.copy"([[OLD_A]], [[B]])
+func.func @swap() -> tensor<4xf32> {
+  %a = "flow.state"() {key = "a"} : () -> tensor<4xf32>
+  %b = "flow.state"() {key = "b"} : () -> tensor<4xf32>
+  "flow.set_state"(%b) {key = "a"} : (tensor<4xf32>) -> ()
+  "flow.set_state"(%a) {key = "b"} : (tensor<4xf32>) -> ()
+  return %a : tensor<4xf32>
+}

@@ -16,6 +16,7 @@ from eyas.codegen.common.places import DIM_ARGS
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.schedule import GridAxis
 from eyas.codegen.llvm_cpu.strategies.base import Strategy
+from eyas.dialects import flow
 from eyas.ir import run_upstream
 from eyas.ir.structured import index_constant
 from eyas.ir.walk import find_ops, remap_operands
@@ -55,10 +56,18 @@ class Loops(Strategy):
 
 
 def _inline(function: mlir.OpView, interface: Interface) -> None:
-    """Clones the dispatch function's body between tensors read from, and written to, the bindings."""
+    """Clones the dispatch function's body between tensors read from, and written to, the bindings.
+
+    A result that shares its buffer with an argument is written there; bufferisation then leaves alone what is the same.
+    """
     block = function.regions[0].blocks[0]
     dims = iter(list(mlir.DenseI64ArrayAttr(function.attributes[DIM_ARGS])) if DIM_ARGS in function.attributes else [])
+    in_place: dict[int, int] = {}  # result -> tensor argument
+    if flow.IN_PLACE in function.attributes:
+        pairs = list(mlir.DenseI64ArrayAttr(function.attributes[flow.IN_PLACE]))
+        in_place = dict(zip(pairs[1::2], pairs[::2], strict=True))
     values: dict[mlir.Value, mlir.Value] = {}
+    buffers: list[mlir.Value] = []
     ordinal, constant = 0, 0
 
     def bind(type_: mlir.RankedTensorType) -> mlir.Value:
@@ -77,14 +86,20 @@ def _inline(function: mlir.OpView, interface: Interface) -> None:
     for argument in block.arguments:
         if isinstance(argument.type, mlir.RankedTensorType):
             buffer = bind(argument.type)
-            values[argument] = bufferization.ToTensorOp(argument.type, buffer, restrict=True).result
+            writable = len(buffers) in in_place.values()
+            values[argument] = bufferization.ToTensorOp(
+                argument.type, buffer, restrict=True, writable=writable or None
+            ).result
+            buffers.append(buffer)
         else:
             values[argument] = interface.constants[constant]
             constant += 1
     for op in block.operations:
         if op.operation.name == "func.return":
-            for operand in op.operands:
+            for position, operand in enumerate(op.operands):
                 destination = bind(operand.type)
+                if position in in_place:
+                    destination = buffers[in_place[position]]
                 bufferization.MaterializeInDestinationOp(
                     None, values[operand], destination, restrict=True, writable=True
                 )

@@ -1,0 +1,124 @@
+// State variables: buffers of a context that calls read and write, and that live until it ends.
+#include <string.h>
+
+#include "vm/context.h"
+
+static eyas_status_t fill(eyas_context_t* c, uint32_t index) {
+  const eyas_state_t* s = &c->module->program.states[index];
+  eyas_vm_buffer_t* buffer = &c->states[index];
+  if (s->parameter != EYAS_STATE_ZEROS) {
+    return eyas_hal_buffer_write(buffer->hal, 0, c->module->parameter_data[s->parameter], s->bytes);
+  }
+  void* pointer = NULL;
+  EYAS_RETURN_IF_ERROR(
+      eyas_hal_buffer_map(buffer->hal, EYAS_HAL_ACCESS_WRITE, 0, s->bytes, &pointer));
+  if (s->bytes) memset(pointer, 0, s->bytes);
+  eyas_hal_buffer_unmap(buffer->hal);
+  return NULL;
+}
+
+eyas_status_t eyas_vm_create_states(eyas_context_t* c) {
+  const eyas_program_t* p = &c->module->program;
+  uint64_t limit = c->options.state_limit_bytes ? c->options.state_limit_bytes : UINT64_MAX;
+  for (uint32_t i = 0; i < p->state_count; ++i) {
+    if (p->states[i].bytes > limit) {
+      return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
+                              "state '%s' of %llu bytes is over the limit of %llu for all state",
+                              p->states[i].name, (unsigned long long)p->states[i].bytes,
+                              (unsigned long long)c->options.state_limit_bytes);
+    }
+    limit -= p->states[i].bytes;
+    eyas_vm_buffer_t* buffer = &c->states[i];
+    buffer->references = 1;
+    buffer->origin = EYAS_VM_ORIGIN_STATE;
+    buffer->capacity = p->states[i].bytes;
+    eyas_status_t status =
+        eyas_hal_buffer_allocate(c->device, 0, EYAS_HAL_USAGE_ALL, buffer->capacity, &buffer->hal);
+    if (!status) status = fill(c, i);
+    EYAS_RETURN_IF_ERROR(eyas_status_annotate(status, "state '%s'", p->states[i].name));
+  }
+  return NULL;
+}
+
+void eyas_vm_tear_states(eyas_context_t* c) {
+  for (uint32_t i = 0; i < c->module->program.state_count; ++i) c->states_torn[i] = true;
+}
+
+static eyas_status_t torn(const eyas_state_t* s) {
+  return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
+                          "state '%s' is undefined, because a call failed while it was writing: reset "
+                          "the module's state, or set it",
+                          s->name);
+}
+
+eyas_status_t eyas_vm_check_states(eyas_context_t* c) {
+  const eyas_program_t* p = &c->module->program;
+  for (uint32_t i = 0; i < p->state_count; ++i) {
+    if (c->states_torn[i]) return torn(&p->states[i]);
+  }
+  return NULL;
+}
+
+static eyas_status_t find(eyas_context_t* c, uint32_t index, const eyas_state_t** out_state) {
+  *out_state = eyas_module_state(c->module, index);
+  if (*out_state) return NULL;
+  return eyas_status_make(EYAS_STATUS_NOT_FOUND, "state %u of %u", index,
+                          c->module->program.state_count);
+}
+
+eyas_status_t eyas_context_state_get(eyas_context_t* context, uint32_t index, eyas_tensor_t* out) {
+  const eyas_state_t* s = NULL;
+  EYAS_RETURN_IF_ERROR(find(context, index, &s));
+  eyas_tensor_t tensor = {.dtype = s->dtype, .rank = s->rank};
+  memcpy(tensor.dims, s->dims, s->rank * sizeof(*s->dims));
+  pthread_mutex_lock(&context->mutex);
+  eyas_status_t status = context->states_torn[index] ? torn(s) : NULL;
+  if (!status) {
+    status = eyas_hal_buffer_allocate(context->device, 0, EYAS_HAL_USAGE_ALL, s->bytes, &tensor.buffer);
+  }
+  void* pointer = NULL;
+  if (!status) {
+    status = eyas_hal_buffer_map(context->states[index].hal, EYAS_HAL_ACCESS_READ, 0, s->bytes, &pointer);
+  }
+  if (!status) {
+    status = eyas_hal_buffer_write(tensor.buffer, 0, pointer, s->bytes);
+    eyas_hal_buffer_unmap(context->states[index].hal);
+  }
+  pthread_mutex_unlock(&context->mutex);
+  if (status) {
+    eyas_hal_buffer_release(tensor.buffer);
+    return status;
+  }
+  *out = tensor;
+  return NULL;
+}
+
+eyas_status_t eyas_context_state_set(eyas_context_t* context, uint32_t index,
+                                     const eyas_tensor_t* value) {
+  const eyas_state_t* s = NULL;
+  EYAS_RETURN_IF_ERROR(find(context, index, &s));
+  if (value->dtype != s->dtype || value->rank != s->rank ||
+      memcmp(value->dims, s->dims, s->rank * sizeof(*s->dims)) != 0) {
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "state '%s': a %s of rank %u was given, it is a %s of rank %u, or the sizes "
+                            "differ",
+                            s->name, eyas_dtype_name(value->dtype), value->rank, eyas_dtype_name(s->dtype),
+                            s->rank);
+  }
+  pthread_mutex_lock(&context->mutex);
+  eyas_status_t status = eyas_hal_buffer_write(context->states[index].hal, 0, value->data, s->bytes);
+  if (!status) context->states_torn[index] = false;
+  pthread_mutex_unlock(&context->mutex);
+  return status;
+}
+
+eyas_status_t eyas_context_state_reset(eyas_context_t* context) {
+  pthread_mutex_lock(&context->mutex);
+  eyas_status_t status = NULL;
+  for (uint32_t i = 0; i < context->module->program.state_count && !status; ++i) {
+    status = fill(context, i);
+    if (!status) context->states_torn[i] = false;
+  }
+  pthread_mutex_unlock(&context->mutex);
+  return status;
+}
