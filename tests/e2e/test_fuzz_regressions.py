@@ -55,6 +55,40 @@ GRAPHS: dict[str, Graph] = {
     "strided_slice_beside_a_dynamic_dimension": graph(
         "jax", leaf("f32", 9, N), op("slice", 0, slices=((0, 8, 3), ALL))
     ),
+    "dynamic_convolution": graph(
+        "jax",
+        leaf("f32", N, 5, (4, 7, 1), N),
+        leaf("f32", 9, 5, 2, 3),
+        op("conv", 0, 1, groups=1, padding=(2, 2), strides=(3, 1), dilations=(2, 2)),
+    ),
+    "dynamic_grouped_convolution": graph(
+        "jax",
+        leaf("bf16", 3, 8, N),
+        leaf("bf16", 16, 2, 2),
+        op("conv", 0, 1, groups=4, padding=(1,), strides=(3,), dilations=(2,)),
+    ),
+    "gather_beside_a_dynamic_dimension": graph(
+        "mlir", leaf("i32", 33, N), leaf("i32", 3, 2, kind="index:33"), op("take", 0, 1, axis=0, along=False)
+    ),
+    "sum_beside_no_elements": graph("jax", leaf("f64", 0, 16, 4), op("sum", 0, axes=(1,), keep=True)),
+    # Importers divide by sizes, fold too much, or lack a type.
+    "linear_layer_of_nothing": graph(
+        "torch", leaf("f32", 6, 0, 1), leaf("f32", 4, 1), leaf("f32", 4), op("linear", 0, 1, 2)
+    ),
+    "nothing_is_added": graph(
+        "torch", leaf("bf16", 5), leaf("i64", 0, kind="index:5"), leaf("bf16", 0), op("scatter_add", 0, 1, 2)
+    ),
+    "choice_of_equals_torch": graph("torch", leaf("i1", 3, 4), leaf("i8", 1, 4), op("where", 0, 1, 1)),
+    "choice_of_equals_onnx": graph("onnx", leaf("i1", 17, 3), leaf("f64", 1, 3), op("where", 0, 1, 1)),
+    "product_of_bytes": graph(
+        "torch", leaf("i8", 17, 4, kind="full"), leaf("i8", 4, 3, kind="full"), op("matmul", 0, 1)
+    ),
+    "batched_product_of_shorts": graph(
+        "torch", leaf("i16", 2, 7, 4, kind="full"), leaf("i16", 2, 4, 3, kind="full"), op("matmul", 0, 1)
+    ),
+    "empty_reshape": graph("onnx", leaf("f32", 0, 5, 4), op("reshape", 0, shape=(0, 3))),
+    "empty_product": graph("onnx", leaf("i32", 0, 2, 16), leaf("i32", 16, 5), op("matmul", 0, 1)),
+    "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),
 }
 
 

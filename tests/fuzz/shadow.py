@@ -143,7 +143,7 @@ def moved(function: Callable[..., np.ndarray], *args: Shadow) -> Shadow:
     value = function(*(arg.value for arg in args))
     if not any(np.any(arg.error) for arg in args):
         return Shadow(value, ZERO, args[0].dtype)
-    return Shadow(value, function(*(np.ascontiguousarray(arg.errors()) for arg in args)), args[0].dtype)
+    return Shadow(value, function(*(np.array(arg.errors()) for arg in args)), args[0].dtype)
 
 
 def total(

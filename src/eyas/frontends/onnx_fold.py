@@ -1,4 +1,4 @@
-"""Folds what is known in an ONNX graph: sizes of static shapes, and small nodes of constants.
+"""Folds what is known in an ONNX graph: sizes of static shapes, tensors without elements, small nodes of constants.
 
 Exporters and function bodies compute shapes with nodes; the importer wants to see the numbers.
 """
@@ -48,7 +48,17 @@ def fold(model: OnnxModel) -> bool:
             kept.extend(inline(branch, list(node.output), node.name))
             changed = True
             continue
-        results = None if outputs.intersection(node.output) else _evaluate(node, values, known, opsets)
+        if outputs.intersection(node.output):
+            # Results of the model are named by nodes; an Identity is one that may stay.
+            results = None if node.op_type == "Identity" else _empty(node, values)
+            if results is not None:
+                changed = True
+                for name, result in zip(node.output, results, strict=True):
+                    graph.initializer.append(numpy_helper.from_array(result, f"{name}/empty"))
+                    kept.append(onnx.helper.make_node("Identity", [f"{name}/empty"], [name], name=node.name))
+                continue
+        else:
+            results = _evaluate(node, values, known, opsets)
         if results is None or any(result.size > _LARGEST_ELEMENTS for result in results):
             kept.append(node)
             continue
@@ -76,6 +86,8 @@ def _evaluate(
         return None
     if node.op_type in ("Shape", "Size") and node.input[0] in values:
         return _sizes(node, values[node.input[0]])
+    if (results := _empty(node, values)) is not None:
+        return results
     if node.op_type not in _FOLDED or any(name and name not in known for name in node.input):
         return None
     given = {name: known[name] for name in node.input if name}
@@ -87,6 +99,22 @@ def _evaluate(
             # What the reference cannot do is for the compiler to do.
             return None
     return [np.asarray(result) for result in results]
+
+
+def _empty(node: onnx.NodeProto, values: dict[str, onnx.ValueInfoProto]) -> list[np.ndarray] | None:
+    """The results of a node that makes tensors without elements: the importer has trouble with many of them."""
+    results = []
+    for name in node.output:
+        tensor = values[name].type.tensor_type if name in values else None
+        if tensor is None or dtype_of(tensor.elem_type) is None or not tensor.HasField("shape"):
+            return None
+        if not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
+            return None
+        dims = [dim.dim_value for dim in tensor.shape.dim]
+        if 0 not in dims:
+            return None
+        results.append(np.empty(dims, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
+    return results or None
 
 
 def _sizes(node: onnx.NodeProto, value: onnx.ValueInfoProto) -> list[np.ndarray] | None:

@@ -25,6 +25,7 @@ _RULES = {
     "AffineGrid": "onnx_rewrite_sample:affine_grid",
     "BitCast": "onnx_types:bit_cast",
     "Cast": "onnx_rewrite_rare:cast_to_i16",
+    "Cast": "onnx_rewrite_rare:cast_to_i16",
     "Celu": "onnx_rewrite_half:in_f32",
     "Col2Im": "onnx_rewrite_shape:col2im",
     "Compress": "onnx_rewrite_select:compress",
@@ -67,6 +68,7 @@ _RULES = {
     "TfIdfVectorizer": "onnx_rewrite_ngrams:tf_idf",
     "Unique": "onnx_rewrite_select:unique",
     "Upsample": "onnx_rewrite_signal:resize",
+    "Where": "onnx_rewrite_rare:where_same",
     "Where": "onnx_rewrite_rare:where_same",
 }
 

@@ -9,6 +9,7 @@ from eyas.frontends.contract import lower, prepare_context
 from eyas.ir import PassPipeline, mlir, parse_module
 from eyas.passes.input.convert_stablehlo_complex_constants import ConvertStablehloComplexConstants
 from eyas.passes.input.convert_stablehlo_control_flow import ConvertStablehloControlFlow
+from eyas.passes.input.convert_stablehlo_convolution import ConvertStablehloConvolution
 from eyas.passes.input.convert_stablehlo_degenerate import ConvertStablehloDegenerate
 from eyas.passes.input.convert_stablehlo_fft import ConvertStablehloFft
 from eyas.passes.input.convert_stablehlo_gather import ConvertStablehloGather
@@ -31,6 +32,7 @@ TO_LOOPS = PassPipeline(
         ConvertStablehloShapes(),
         # What upstream has no lowering for; regions of these ops are read before control flow around them moves.
         ConvertStablehloWindows(),
+        ConvertStablehloConvolution(),
         ConvertStablehloGather(),
         ConvertStablehloScatter(),
         ConvertStablehloSort(),

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from eyas.frontends import torch_rare
+
 aten = torch.ops.aten
 Tensor = torch.Tensor
 
@@ -24,6 +26,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """The importer's table with ours on top."""
     return {
         **get_decomposition_table(),
+        **torch_rare.decompositions(),
         aten._safe_softmax.default: safe_softmax,
         aten._softmax.default: softmax,
         aten.constant_pad_nd.default: constant_pad_nd,

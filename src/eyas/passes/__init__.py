@@ -40,6 +40,7 @@ PASSES: dict[str, str] = {
     "convert-type-operators": "input.convert_type_operators",
     "convert-stablehlo-complex-constants": "input.convert_stablehlo_complex_constants",
     "convert-stablehlo-control-flow": "input.convert_stablehlo_control_flow",
+    "convert-stablehlo-convolution": "input.convert_stablehlo_convolution",
     "convert-stablehlo-shapes": "input.convert_stablehlo_shapes",
     "convert-stablehlo-degenerate": "input.convert_stablehlo_degenerate",
     "convert-stablehlo-fft": "input.convert_stablehlo_fft",

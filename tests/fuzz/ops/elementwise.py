@@ -33,6 +33,15 @@ def _function(function, args, attrs, floor=False):
     )
 
 
+def _exponential(function, args, attrs):
+    """Made of exp(x - log 2): the argument's rounding counts too."""
+    size = np.where(np.isfinite(args[0].value), np.abs(args[0].value), 0.0)
+    made = _function(function, args, attrs, floor=True)
+    with np.errstate(all="ignore"):
+        extra = np.where(np.isfinite(made.value), 2 * UNIT[made.dtype] * size * np.abs(made.value), 0.0)
+    return Shadow(made.value, made.error + extra, made.dtype)
+
+
 def _sigmoid(x):
     return np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))
 
@@ -103,17 +112,19 @@ _SMOOTH = {
     "sigmoid": (_sigmoid, "Sigmoid", None, "", False),
 }
 for _name, (_f, _onnx, _torch, _jax, _floor) in _SMOOTH.items():
-    _unary(_name, _f, FLOATS, _onnx, _torch, _jax, functools.partial(_function, _f, floor=_floor))
+    _how = functools.partial(_function, _f, floor=_floor)
+    if _name in ("sinh", "cosh"):
+        _how = functools.partial(_exponential, _f)
+    _unary(_name, _f, FLOATS, _onnx, _torch, _jax, _how)
 
 
-def _activation(function, torch_function, jax_function, onnx=None):
+def _activation(function, torch_function, jax_function, onnx=None, absolute=0.0):
     """A product of x and a smooth step: the error is relative to x as well as to the result."""
 
     def evaluate(args, attrs):
         (x,) = args
         size = np.where(np.isfinite(x.value), np.abs(x.value), 0.0)
-        made = elementwise(function, x, units=FUNCTION_UNITS, floor=4 * UNIT[x.dtype] * size)
-        return made
+        return elementwise(function, x, units=FUNCTION_UNITS, floor=4 * UNIT[x.dtype] * (size + absolute))
 
     def row(name):
         add(Op(name, lambda b: ((b.value(FLOATS),), {}), evaluate, torch_function, jax_function, onnx, 1))
@@ -140,10 +151,11 @@ _activation(
     onnx_call("Relu"),
 )("relu")
 _activation(
-    lambda x: np.where(x > 0, x, np.expm1(x)),
+    lambda x: np.where(x > 0, x, np.exp(x) - 1),  # as ONNX has it; the error is relative to 1
     lambda a, k: functional.elu(a[0]),
     lambda a, k: jax.nn.elu(a[0]),
     lambda emit, a, k: emit("Elu", a, alpha=1.0),
+    absolute=0.5,
 )("elu")
 _activation(
     lambda x: x * np.clip(x / 6 + 0.5, 0, 1),

@@ -18,7 +18,8 @@ class ConvertDynamicViews(Pass):
     """Turns such a view into `tensor.reshape` before the importer's own lowering sees it.
 
     That lowering guesses how dimensions correspond, and when several are dynamic takes one of them to be 1: a view of
-    [batch, seq, 48] as [batch*seq, 48] then computes with a batch of one.
+    [batch, seq, 48] as [batch*seq, 48] then computes with a batch of one. It also divides by sizes, so views of tensors
+    without elements are taken from it too.
 
         %1 = torch.aten.view %0, [%n, 48] : !torch.vtensor<[?,?,48],f32> -> !torch.vtensor<[?,48],f32>
       becomes
@@ -42,7 +43,8 @@ def _convert(op: mlir.Operation) -> None:
     if source is None or result is None or sizes is None or sizes.name != "torch.prim.ListConstruct":
         return
     dynamic = mlir.ShapedType.get_dynamic_size()
-    if max(list(source.shape).count(dynamic), list(result.shape).count(dynamic)) < 2:
+    several = max(list(source.shape).count(dynamic), list(result.shape).count(dynamic)) > 1
+    if not several and 0 not in (*source.shape, *result.shape):
         return
     tensor = _create("torch_c.to_builtin_tensor", [source], [op.operands[0]])
     values = _sizes(tensor, source, list(sizes.operands), result)

@@ -1,4 +1,4 @@
-"""`convert-stablehlo-degenerate`: empty slices, reductions over nothing and barriers go."""
+"""`convert-stablehlo-degenerate`: tensors without elements, reductions over nothing and barriers go."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from torch_mlir.dialects import linalg, tensor
 
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import empty_like
-from eyas.ir.walk import find_ops
-from eyas.passes.input.stablehlo_scalars import restore, signless
+from eyas.passes.input.stablehlo_scalars import restore, signless, signless_type
 
 
 @dataclass(frozen=True)
 class ConvertStablehloDegenerate(Pass):
     """Replaces what upstream has no lowering for because there is nothing to do.
 
-    `tensor.extract_slice` may not begin at the end, so an empty slice is an empty tensor; a reduction over no
-    dimension is its input, one of no elements its initial value, and a barrier against XLA's own rewrites is what it
-    holds.
+    What makes a tensor without elements is an empty tensor; a reduction over no dimension is its input, one of no
+    elements its initial value, and a barrier against XLA's own rewrites is what it holds.
 
         %a = stablehlo.slice %x [4:4] : (tensor<4xf32>) -> tensor<0xf32>
         %b = stablehlo.reduce(%x init: %c) applies stablehlo.or across dimensions = []
@@ -31,8 +29,7 @@ class ConvertStablehloDegenerate(Pass):
     name: ClassVar[str] = "convert-stablehlo-degenerate"
 
     def run(self, module: mlir.Module) -> None:
-        for view in find_ops(module, "stablehlo.slice", "stablehlo.reduce", "stablehlo.optimization_barrier"):
-            op = view.operation
+        for op in _candidates(module):
             with mlir.InsertionPoint(op), op.location:
                 values = _replacement(op)
             if values is None:
@@ -61,12 +58,36 @@ def _reduction(op: mlir.Operation) -> list[mlir.Value] | None:
     return made
 
 
+def _candidates(module: mlir.Module) -> list[mlir.Operation]:
+    """Reductions, barriers, and all that makes nothing, those outside regions of other ops first."""
+    found: list[mlir.Operation] = []
+
+    def visit(op: mlir.Operation) -> mlir.WalkResult:
+        if op.name in ("stablehlo.reduce", "stablehlo.optimization_barrier") or _is_empty(op):
+            found.append(op)
+            return mlir.WalkResult.SKIP  # what is inside goes with it
+        return mlir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, mlir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _is_empty(op: mlir.Operation) -> bool:
+    """All results are static and have no elements."""
+    if not op.name.startswith("stablehlo.") or not op.results:
+        return False
+    types = [result.type for result in op.results]
+    return all(
+        isinstance(type_, mlir.RankedTensorType) and type_.has_static_shape and 0 in type_.shape for type_ in types
+    )
+
+
 def _replacement(op: mlir.Operation) -> list[mlir.Value] | None:
     if op.name == "stablehlo.optimization_barrier":
         return list(op.operands)
-    if op.name == "stablehlo.reduce":
-        return _reduction(op)
-    type_ = mlir.RankedTensorType(op.results[0].type)
-    if type_.has_static_shape and 0 in type_.shape:
-        return [tensor.empty(list(type_.shape), type_.element_type)]
-    return None
+    if _is_empty(op):
+        return [
+            restore(tensor.empty(list(result.type.shape), signless_type(result.type.element_type)), result.type)
+            for result in op.results
+        ]
+    return _reduction(op)

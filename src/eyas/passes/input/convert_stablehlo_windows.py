@@ -12,6 +12,7 @@ from torch_mlir.dialects import arith, linalg, tensor
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import generic, index_constant
 from eyas.ir.walk import find_ops
+from eyas.passes.input.stablehlo_padding import pad, window_count
 from eyas.passes.input.stablehlo_scalars import (
     Values,
     constant_of,
@@ -120,9 +121,12 @@ def _reduce(
     operand: mlir.Value, init: mlir.Value, window: _Window, combine: Callable[[mlir.Value, mlir.Value], mlir.Value]
 ) -> mlir.Value:
     rank = len(window.sizes)
-    padded = _pad(operand, init, window.padding)
+    padded = pad(operand, init, window.padding)
     element = mlir.RankedTensorType(operand.type).element_type
-    filled = linalg.fill(init, outs=[tensor.empty(_result_sizes(padded, window), element)])
+    counts = [
+        window_count(*one) for one in zip(sizes_of(padded), window.sizes, window.strides, window.dilations, strict=True)
+    ]
+    filled = linalg.fill(init, outs=[tensor.empty(counts, element)])
     shape = tensor.empty(list(window.sizes), element)
     dims = [mlir.AffineExpr.get_dim(dim) for dim in range(2 * rank)]
     reads = [dims[dim] * window.strides[dim] + dims[rank + dim] * window.dilations[dim] for dim in range(rank)]
@@ -132,36 +136,3 @@ def _reduce(
     with mlir.InsertionPoint(block):
         linalg.YieldOp([combine(block.arguments[2], block.arguments[0])])
     return op.results[0]
-
-
-def _result_sizes(padded: mlir.Value, window: _Window) -> Values:
-    zero, one = index_constant(0), index_constant(1)
-    sizes = []
-    for size, extent, stride, dilation in zip(
-        sizes_of(padded), window.sizes, window.strides, window.dilations, strict=True
-    ):
-        covered = arith.addi(arith.muli(arith.subi(extent, one), index_constant(dilation)), one)
-        room = arith.addi(arith.subi(size, covered), index_constant(stride))
-        sizes.append(arith.maxsi(arith.floordivsi(room, index_constant(stride)), zero))
-    return sizes
-
-
-def _pad(operand: mlir.Value, init: mlir.Value, padding: Sequence[Sequence[mlir.Value]]) -> mlir.Value:
-    type_ = mlir.RankedTensorType(operand.type)
-    dynamic = mlir.ShapedType.get_dynamic_size()
-    lows, highs = ([pair[side] for pair in padding] for side in (0, 1))
-    shape = [dynamic] * type_.rank
-    op = tensor.PadOp(
-        mlir.RankedTensorType.get(shape, type_.element_type),
-        operand,
-        lows,
-        highs,
-        mlir.DenseI64ArrayAttr.get([dynamic] * type_.rank),
-        mlir.DenseI64ArrayAttr.get([dynamic] * type_.rank),
-    )
-    block = op.regions[0].blocks.append(
-        *[mlir.IndexType.get()] * type_.rank, arg_locs=[mlir.Location.current] * type_.rank
-    )
-    with mlir.InsertionPoint(block):
-        tensor.YieldOp(init)
-    return op.result

@@ -24,3 +24,16 @@ func.func @static(%x: !torch.vtensor<[2,3,48],f32>) -> !torch.vtensor<[6,48],f32
   %0 = torch.aten.view %x, %sizes : !torch.vtensor<[2,3,48],f32>, !torch.list<int> -> !torch.vtensor<[6,48],f32>
   return %0 : !torch.vtensor<[6,48],f32>
 }
+
+// The importer divides by the sizes of what has no elements.
+// CHECK-LABEL: func.func @nothing
+// CHECK: [[B:%\w+]] = torch_c.to_builtin_tensor %arg0
+// CHECK: tensor.reshape [[B]]({{.*}}) : (tensor<6x0x1xf32>, tensor<2xi64>) -> tensor<0x1xf32>
+// CHECK-NOT: torch.aten.view
+func.func @nothing(%x: !torch.vtensor<[6,0,1],f32>) -> !torch.vtensor<[0,1],f32> {
+  %zero = torch.constant.int 0
+  %one = torch.constant.int 1
+  %sizes = torch.prim.ListConstruct %zero, %one : (!torch.int, !torch.int) -> !torch.list<int>
+  %r = torch.aten.view %x, %sizes : !torch.vtensor<[6,0,1],f32>, !torch.list<int> -> !torch.vtensor<[0,1],f32>
+  return %r : !torch.vtensor<[0,1],f32>
+}

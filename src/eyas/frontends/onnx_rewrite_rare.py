@@ -1,0 +1,29 @@
+"""Rare forms of common ONNX operators that the importer gets wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import onnx
+from onnx import TensorProto
+
+from eyas.frontends.onnx_types import operator
+
+if TYPE_CHECKING:
+    from eyas.frontends.onnx_rewrite import Builder
+
+
+def where_same(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """A choice between a value and itself: the importer forgets the condition's shape."""
+    condition, one, other = node.input
+    if one != other:
+        return None
+    return [b.add("Expand", one, b.add("Shape", condition))]
+
+
+def cast_to_i16(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer has no cast to 16-bit integers: it is one to 32 bits, of which the lower half stays."""
+    given = {attribute.name: attribute for attribute in node.attribute}
+    if given["to"].i != TensorProto.INT16:
+        return None
+    return [operator(b, "EyasNarrow", b.cast(node.input[0], TensorProto.INT32), node.input[0], TensorProto.INT16)]
