@@ -232,6 +232,11 @@ def short_contraction(monkeypatch):
     return (mlp(), ()), "contraction", "h"
 
 
+def short_convolution(monkeypatch):
+    """The same where layouts are changed around the op: the reproducer must come without those changes."""
+    return net(), short_contraction(monkeypatch)[1], "conv2d"
+
+
 def lost_tail(monkeypatch):
     """The strategy for rows forgets the elements after the last full vector."""
     lower = rows.Rows.lower
@@ -288,6 +293,7 @@ FAULTS = [
     wrong_alias,
     freed_too_early,
     short_contraction,
+    short_convolution,
     lost_tail,
     wrong_exp,
     wrong_llvm,
@@ -306,6 +312,8 @@ def test_planted_fault_is_named(fault, monkeypatch, tmp_path):
     if layer is not None:
         assert report.first is not None and report.first.layer.name == layer, report
     _check_reproducer(report, tmp_path / "repro", culprit)
+    if set(culprit.split(" + ")) <= {"contraction", "rows", "expand-math", "optimize-llvm"}:
+        assert report.reproducer_dispatches == 1, report
 
 
 def _check_reproducer(report, folder, culprit) -> None:

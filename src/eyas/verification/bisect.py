@@ -67,7 +67,7 @@ def bisect(is_right: Callable[[tuple[str, ...]], bool]) -> Blame:
 
 def _smallest_cure(right: Callable[[Sequence[str]], bool]) -> list[str]:
     """A set without which the program is right, and of which nothing can be switched on again."""
-    off = list(OPTIONAL)
+    off: list[str] = list(OPTIONAL)
     for name in OPTIONAL:
         fewer = [one for one in off if one != name]
         if right(fewer):

@@ -43,7 +43,10 @@ def add_results(program: ImportedProgram, choose: Callable[[mlir.Module], Sequen
     extra = tuple(_argument(f"tap.{index}", value.type) for index, value in enumerate(values))
     old = program.signature
     signature = Signature(old.arguments, (*old.results, *extra), old.symbols)
-    trees = CallTree.flat([one.name for one in signature.arguments]), flat_results(signature.results)
+    trees = (
+        CallTree.flat([one.name for one in signature.arguments]),
+        flat_results([one.name for one in signature.results]),
+    )
     return ImportedProgram(module, program.parameters, signature, *trees, program.source)
 
 

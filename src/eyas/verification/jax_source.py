@@ -93,7 +93,7 @@ class JaxSource(Source):
 
 def _is_numeric(variable: Any) -> bool:
     """Random keys have a type of their own, which no array shows."""
-    return not jax.dtypes.issubdtype(variable.aval.dtype, jax.dtypes.extended)
+    return not jax.numpy.issubdtype(variable.aval.dtype, jax.dtypes.extended)
 
 
 def _describe(name: str, equation: Any, names: Mapping[Any, str]) -> Layer:

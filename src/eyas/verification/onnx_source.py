@@ -84,13 +84,13 @@ def _run_onnxruntime(proto: onnx.ModelProto, wanted: list[str], feeds: Mapping[s
     session = onnxruntime.InferenceSession(
         proto.SerializeToString(), sess_options=options, providers=["CPUExecutionProvider"]
     )
-    return f"onnxruntime {onnxruntime.__version__}", session.run(wanted, dict(feeds))
+    return f"onnxruntime {onnxruntime.__version__}", list(session.run(wanted, dict(feeds)))
 
 
 def _run_evaluator(proto: onnx.ModelProto, wanted: list[str], feeds: Mapping[str, Any]) -> tuple[str, list[Any]]:
     from onnx.reference import ReferenceEvaluator
 
-    return f"onnx {onnx.__version__}, reference evaluator", ReferenceEvaluator(proto).run(wanted, dict(feeds))
+    return f"onnx {onnx.__version__}, reference evaluator", list(ReferenceEvaluator(proto).run(wanted, dict(feeds)))
 
 
 def _is_tensor(value: Any) -> bool:

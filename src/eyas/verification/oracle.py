@@ -122,4 +122,4 @@ def _to_numpy(memref: Any, dtype: np.dtype) -> np.ndarray:
     address = ctypes.addressof(memref.aligned.contents) + memref.offset * dtype.itemsize
     size = max(int(np.prod(shape)), 1) * dtype.itemsize
     buffer = (ctypes.c_char * size).from_address(address)
-    return np.ndarray(shape, dtype, buffer, strides=strides or None).copy()
+    return np.ndarray(shape, dtype, memoryview(buffer), strides=strides or None).copy()

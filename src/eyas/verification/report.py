@@ -26,6 +26,7 @@ class Report:
     """Whether the whole program is right without the culprit; None when that was not asked."""
     reproducer: str | None = None
     command: str | None = None
+    reproducer_ops: int = 0
     reproducer_dispatches: int = 0
 
     @property
@@ -73,9 +74,9 @@ class Report:
         if self.blame is not None:
             lines += self._blamed(self.blame)
         if self.command:
-            count = self.reproducer_dispatches
-            lines += [f"reproducer, {count} {'dispatch' if count == 1 else 'dispatches'}: {self.reproducer}"]
-            lines += [f"  {self.command}"]
+            ops, dispatches = self.reproducer_ops, self.reproducer_dispatches
+            size = f"{ops} op{'' if ops == 1 else 's'} in {dispatches} dispatch{'' if dispatches == 1 else 'es'}"
+            lines += [f"reproducer of {size}: {self.reproducer}", f"  {self.command}"]
         return lines
 
     def _untapped(self) -> str:
@@ -121,6 +122,7 @@ class Report:
             },
             "reproducer": self.reproducer,
             "command": self.command,
+            "reproducer_ops": self.reproducer_ops,
             "reproducer_dispatches": self.reproducer_dispatches,
         }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,8 @@ import numpy as np
 from eyas.errors import EyasError
 from eyas.frontends.from_mlir import import_text
 from eyas.frontends.program import ImportedProgram
+from eyas.pipelines.compiler import Compilation
+from eyas.pipelines.phases import Options, Phase
 from eyas.verification.build import Build
 from eyas.verification.compare import Difference, compare
 from eyas.verification.cut import Piece, as_stored, cut
@@ -64,13 +66,13 @@ class Reproducer:
         return command
 
 
-def find(tracer: Tracer, bad: str, tapped: Tapped | None) -> Reproducer | None:
+def find(tracer: Tracer, bad: str, tapped: Tapped | None, refine: bool = True) -> Reproducer | None:
     """The smallest wrong piece that ends at the layer `bad`; None when not even the whole way to it is wrong alone."""
     for boundary in _boundaries(tracer.source, bad):
         tracer.progress(f"a piece behind {bad}, {len(boundary)} values from the reference")
         found = _try(tracer, bad, boundary, tapped)
         if found is not None:
-            return _refine(tracer, found)
+            return _refine(tracer, found) if refine else found
     return None
 
 
@@ -125,21 +127,40 @@ def _try(tracer: Tracer, bad: str, boundary: Sequence[str], tapped: Tapped | Non
 
 
 def _refine(tracer: Tracer, found: Reproducer) -> Reproducer:
-    """A smaller piece of a piece, op by op of the input contract, where plain loops agree with the framework."""
-    if found.piece.ops <= 1 or isinstance(tracer.source, MlirSource):
-        return found
-    source = MlirSource(found.program(), tracer.build)
+    """Smaller pieces of a piece that is more than one dispatch, op by op: of the program as it was imported, and then
+    as the optimize phase leaves it, where what that phase adds around an op is apart from it."""
+    for prepare in (lambda program: program, lambda program: _optimized(program, tracer.build)):
+        if found.piece.ops <= 1:
+            break
+        found = _smaller(tracer, found, prepare) or found
+    return found
+
+
+def _smaller(
+    tracer: Tracer, found: Reproducer, prepare: Callable[[ImportedProgram], ImportedProgram]
+) -> Reproducer | None:
+    """A piece of a piece, by comparison with plain loops, where those agree with the framework."""
     try:
+        if found.dispatches(tracer.build) <= 1:
+            return None
+        source = MlirSource(prepare(found.program()), tracer.build)
         reference = source.reference(found.piece.inputs)
+        if not compare(reference.results[0], found.expected, tracer.tolerance).ok:
+            return None
+        inner = Tracer(source, tracer.build, found.piece.inputs, reference, tracer.tolerance, tracer.progress)
+        trace = inner.trace()
+        if trace.first is None or not trace.first.layer.op:
+            return None
+        smaller = find(inner, trace.first.layer.name, trace.tapped, refine=False)
+        if smaller is None or smaller.dispatches(tracer.build) >= found.dispatches(tracer.build):
+            return None
     except EyasError:
-        return found
-    if not compare(reference.results[0], found.expected, tracer.tolerance).ok:
-        return found
-    inner = Tracer(source, tracer.build, found.piece.inputs, reference, tracer.tolerance, tracer.progress)
-    trace = inner.trace()
-    if trace.first is None or not trace.first.layer.op:
-        return found
-    smaller = find(inner, trace.first.layer.name, trace.tapped)
-    if smaller is None or smaller.piece.ops >= found.piece.ops:
-        return found
+        return None
     return Reproducer(found.layer, smaller.piece, smaller.expected, smaller.difference)
+
+
+def _optimized(program: ImportedProgram, build: Build) -> ImportedProgram:
+    compilation = Compilation.of(program, Options(disable=build.disable, workers=build.workers))
+    compilation.run(Phase.INPUT, Phase.OPTIMIZE)
+    trees = program.in_tree, program.out_tree
+    return ImportedProgram(compilation.module, compilation.parameters, program.signature, *trees, program.source)

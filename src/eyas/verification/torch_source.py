@@ -32,7 +32,9 @@ class TorchSource(Source):
     framework = f"torch {torch.__version__}, eager"
 
     def __init__(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any) -> None:
-        self._original, *self._rest = export_model(model, args, kwargs, dynamic_shapes)
+        self._original, self._description, self._names, self._dynamic_shapes, self._training = export_model(
+            model, args, kwargs, dynamic_shapes
+        )
         self._exported = _functional(self._original)
         nodes = [node for node in self._exported.graph.nodes if _is_layer(node)]
         names = {node.name for node in nodes}
@@ -46,7 +48,13 @@ class TorchSource(Source):
         return self._results
 
     def program(self, taps: Sequence[str] = ()) -> Tapped:
-        program = import_exported(self._with_outputs(taps) if taps else self._original, *self._rest)
+        program = import_exported(
+            self._with_outputs(taps) if taps else self._original,
+            self._description,
+            self._names,
+            self._dynamic_shapes,
+            self._training,
+        )
         positions = {name: index for index, name in enumerate(self._results) if name}
         return Tapped(program, positions | {tap: len(self._results) + index for index, tap in enumerate(taps)})
 
@@ -69,10 +77,10 @@ class TorchSource(Source):
             if spec.kind == InputKind.USER_INPUT:
                 constant = isinstance(spec.arg, ConstantArgument)
                 values.append(spec.arg.value if constant else self._input(spec.arg.name, next(flat)))
-            elif spec.target in exported.state_dict:
-                values.append(exported.state_dict[spec.target])
             else:
-                values.append(exported.constants[spec.target])
+                assert spec.target is not None, "weights have names"
+                kept = exported.state_dict if spec.target in exported.state_dict else exported.constants
+                values.append(kept[spec.target])
         return values
 
     def _input(self, name: str, array: np.ndarray) -> Any:

@@ -95,6 +95,7 @@ def run(
     if folder is not None and found is not None:
         blame = f"To blame: {report.blame.name}." if report.blame and report.blame.culprits else ""
         report.reproducer, report.command = str(folder), found.write(Path(folder), blame)
+        report.reproducer_ops = found.piece.ops
         report.reproducer_dispatches = found.dispatches(build)
     return report
 
