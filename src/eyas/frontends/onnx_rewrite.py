@@ -25,7 +25,6 @@ _RULES = {
     "AffineGrid": "onnx_rewrite_sample:affine_grid",
     "BitCast": "onnx_types:bit_cast",
     "Cast": "onnx_rewrite_rare:cast_to_i16",
-    "Cast": "onnx_rewrite_rare:cast_to_i16",
     "Celu": "onnx_rewrite_half:in_f32",
     "Col2Im": "onnx_rewrite_shape:col2im",
     "Compress": "onnx_rewrite_select:compress",
@@ -50,6 +49,7 @@ _RULES = {
     "MaxPool": "onnx_rewrite_window:max_pool",
     "MaxUnpool": "onnx_rewrite_shape:max_unpool",
     "Mish": "onnx_rewrite_half:in_f32",
+    "NonMaxSuppression": "onnx_rewrite_detect:non_max_suppression",
     "Pad": "onnx_rewrite_index:pad_wrapped",
     "QLinearConv": "onnx_rewrite_integer:q_linear_conv",
     "QLinearMatMul": "onnx_rewrite_integer:q_linear_mat_mul",
@@ -57,6 +57,7 @@ _RULES = {
     "Range": "onnx_rewrite_half:in_f32",
     "RNN": "onnx_rewrite_recurrent:recurrent",
     "Resize": "onnx_rewrite_signal:resize",
+    "RoiAlign": "onnx_rewrite_detect:roi_align",
     "Scan": "onnx_rewrite_scan:scan",
     "Selu": "onnx_rewrite_half:in_f32",
     "ScatterElements": "onnx_rewrite_index:scatter_elements",
@@ -68,7 +69,6 @@ _RULES = {
     "TfIdfVectorizer": "onnx_rewrite_ngrams:tf_idf",
     "Unique": "onnx_rewrite_select:unique",
     "Upsample": "onnx_rewrite_signal:resize",
-    "Where": "onnx_rewrite_rare:where_same",
     "Where": "onnx_rewrite_rare:where_same",
 }
 
