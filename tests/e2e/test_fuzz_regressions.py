@@ -67,6 +67,13 @@ GRAPHS: dict[str, Graph] = {
         leaf("bf16", 16, 2, 2),
         op("conv", 0, 1, groups=4, padding=(1,), strides=(3,), dilations=(2,)),
     ),
+    # Holes of a dilated kernel were zeros that met infinite pixels.
+    "dilated_convolution_of_infinities": graph(
+        "jax",
+        leaf("f32", 2, 16, 8, kind="special"),
+        leaf("f32", 8, 16, 2),
+        op("conv", 0, 1, groups=1, padding=(2,), strides=(1,), dilations=(2,)),
+    ),
     "gather_beside_a_dynamic_dimension": graph(
         "mlir", leaf("i32", 33, N), leaf("i32", 3, 2, kind="index:33"), op("take", 0, 1, axis=0, along=False)
     ),

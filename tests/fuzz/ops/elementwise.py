@@ -34,7 +34,7 @@ def _function(function, args, attrs, floor=False):
 
 
 def _exponential(function, args, attrs):
-    """Made of exp(x - log 2): the argument's rounding counts too."""
+    """Made of exp(x - log 2), or exp(x log 2): the argument's rounding counts too."""
     size = np.where(np.isfinite(args[0].value), np.abs(args[0].value), 0.0)
     made = _function(function, args, attrs, floor=True)
     with np.errstate(all="ignore"):
@@ -113,7 +113,7 @@ _SMOOTH = {
 }
 for _name, (_f, _onnx, _torch, _jax, _floor) in _SMOOTH.items():
     _how = functools.partial(_function, _f, floor=_floor)
-    if _name in ("sinh", "cosh"):
+    if _name in ("sinh", "cosh", "exp2"):
         _how = functools.partial(_exponential, _f)
     _unary(_name, _f, FLOATS, _onnx, _torch, _jax, _how)
 
@@ -124,7 +124,8 @@ def _activation(function, torch_function, jax_function, onnx=None, absolute=0.0)
     def evaluate(args, attrs):
         (x,) = args
         size = np.where(np.isfinite(x.value), np.abs(x.value), 0.0)
-        return elementwise(function, x, units=FUNCTION_UNITS, floor=4 * UNIT[x.dtype] * (size + absolute))
+        floor = 4 * UNIT[x.dtype] * (size + absolute) + SMALLEST_NORMAL[x.dtype]
+        return elementwise(function, x, units=FUNCTION_UNITS, floor=floor)
 
     def row(name):
         add(Op(name, lambda b: ((b.value(FLOATS),), {}), evaluate, torch_function, jax_function, onnx, 1))

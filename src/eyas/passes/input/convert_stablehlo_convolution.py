@@ -1,4 +1,4 @@
-"""`convert-stablehlo-convolution`: convolutions of images with dynamic sizes become padding and a loop nest."""
+"""`convert-stablehlo-convolution`: convolutions with dynamic sizes or dilated kernels become a loop nest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from eyas.passes.input.stablehlo_scalars import Values, is_unsigned, restore, si
 class ConvertStablehloConvolution(Pass):
     """Turns `stablehlo.convolution` of a dynamic image, which upstream does not lower, into pad and generic.
 
-    Any layout and any number of groups; the kernel is static. Dilated images and reversed windows are left alone.
+    Any layout and any number of groups; the kernel is static. Dilated kernels come here too: upstream fills them with
+    zeros, which are multiplied (an infinite pixel then gives NaN). Dilated images and reversed windows are left alone.
 
         %r = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {pad = [[1, 1]]}
     becomes
@@ -45,9 +46,8 @@ def _applies(op: mlir.Operation) -> bool:
     image, kernel = (mlir.RankedTensorType(value.type) for value in op.operands)
     plain = all(size == 1 for size in _array(op, "lhs_dilation")) and not any(_array(op, "window_reversal", 0))
     batches = mlir.IntegerAttr(op.attributes["batch_group_count"]).value
-    return (
-        not image.has_static_shape and kernel.has_static_shape and plain and batches == 1 and (_padding(op) >= 0).all()
-    )
+    wanted = not image.has_static_shape or any(size != 1 for size in _array(op, "rhs_dilation"))
+    return wanted and kernel.has_static_shape and plain and batches == 1 and bool((_padding(op) >= 0).all())
 
 
 def _convert(op: mlir.Operation) -> mlir.Value:

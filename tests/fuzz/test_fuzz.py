@@ -1,0 +1,113 @@
+"""A slice of the random graphs, always the same ones; and the reference itself against PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from tests.fuzz import shadow
+from tests.fuzz.check import check
+from tests.fuzz.checker import prepare
+from tests.fuzz.graph import Graph
+from tests.fuzz.lowering import evaluate, from_torch_tensor, leaf_values, torch_model, torch_tensor
+from tests.fuzz.shadow import Shadow, compare, exact
+from tests.fuzz.shrink import shrink
+from tests.fuzz.strategies import FRONTENDS, graphs, random_graph
+from tests.fuzz.written import graph, leaf, op
+
+# hypothesis only shrinks here; a failure of the slice is shown as small as it gets.
+SLICE = settings(
+    derandomize=True, database=None, deadline=None, max_examples=6, suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.mark.parametrize("frontend", FRONTENDS)
+def test_graphs(frontend):
+    prepare()
+
+    @SLICE
+    @given(graphs(frontend, max_ops=3))
+    def passes(one: Graph) -> None:
+        outcome = check(one)
+        assert not outcome.is_bad, f"{outcome.kind} {outcome.detail}\n{one}"
+
+    passes()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_other_graphs(seed):
+    """hypothesis' first examples are alike; these are spread over the whole table."""
+    prepare()
+    one, _ = random_graph(seed)
+    if one is not None:
+        outcome = check(one)
+        assert not outcome.is_bad, f"{outcome.kind} {outcome.detail}\n{one}"
+
+
+@pytest.mark.parametrize("seed", range(0, 120, 4))
+def test_reference_agrees_with_torch(seed):
+    """What torch computes lies inside the bounds."""
+    import torch
+
+    made, _ = random_graph(seed, "torch")
+    if made is None:
+        return
+    model = torch_model(made)
+    for call in range(made.calls):
+        values = leaf_values(made, call)
+        with torch.no_grad():
+            results = model(*(torch_tensor(values[index]) for index in made.inputs))
+        for got, want in zip(results, evaluate(made, call), strict=True):
+            problem, _ = compare(from_torch_tensor(got), want)
+            assert not problem, f"{problem}\n{made}"
+
+
+# The reference catches errors: these would all pass if bounds were too wide.
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16"])
+def test_two_units_off_is_wrong(dtype):
+    x = np.array([0.1, 1.0, 3.0]).astype(shadow.DTYPES[dtype])
+    total = shadow.elementwise(np.add, exact(x), exact(x))
+    good = (x + x).astype(shadow.DTYPES[dtype])
+    assert compare(good, total) == ("", 3)
+    for _ in range(2):
+        good[1] = np.nextafter(good[1], shadow.DTYPES[dtype].type(np.inf))
+    assert compare(good, total)[0].startswith("1 of 3 differ, at [1]")
+
+
+def test_comparison_inside_the_bound_is_not_compared():
+    from tests.fuzz.ops.elementwise import compared
+
+    near = Shadow(np.array([1.0, 2.0]), np.array([0.1, 0.1]), "f64")
+    made = compared(np.less, near, exact(np.array([1.05, 3.0])))
+    assert list(made.errors()) == [np.inf, 0.0]
+    assert list(made.value) == [True, True]
+
+
+def test_overflow_is_certain_or_unknown():
+    big = exact(np.array([60000.0, 40000.0, 1.0], np.float16))
+    doubled = shadow.elementwise(np.add, big, big)
+    assert list(doubled.value) == [np.inf, np.inf, 2.0] and doubled.errors()[0] == 0.0
+    edge = Shadow(np.array([65500.0]), np.array([100.0]), "f16")
+    assert shadow.elementwise(np.add, edge, exact(np.array([0.0], np.float16))).errors()[0] == np.inf
+
+
+def test_shrinking_keeps_what_matters():
+    """A chain of five ops of which one 'fails': what is left is that op and its argument."""
+    steps = [op(name, index) for index, name in enumerate(("neg", "exp", "floor", "abs", "sin"))]
+    chain = graph("jax", leaf("f32", 7), *steps)
+    small = shrink(chain, [], lambda one: any(node.op == "floor" for node in one.nodes), "jax", 20.0)
+    assert [node.op for node in small.nodes] == ["input", "floor"]
+
+
+def test_a_list_of_numbers_is_an_example():
+    """What the campaign draws, hypothesis replays: the first graph that it tries is the same."""
+    from hypothesis import find
+    from hypothesis.database import InMemoryExampleDatabase, choices_to_bytes
+
+    one, choices = random_graph(11, "jax")
+    database = InMemoryExampleDatabase()
+    database.save(b"key", choices_to_bytes(tuple(choices)))
+    how = settings(database=database, phases=[Phase.reuse], max_examples=1)
+    assert find(graphs("jax"), lambda given: given == one, settings=how, database_key=b"key") == one
