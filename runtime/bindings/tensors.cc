@@ -436,6 +436,13 @@ bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t in
     return read_dlpack(object, spec, index, argument, tensor, true, false);
   }
   if (PyObject_HasAttr(object, dlpack_name)) {
+    if (spec.dtype >= EYAS_DTYPE_F4E2M1) {  // DLPack packs these; NumPy gives each a byte
+      PyObject* array = PyArray_FROM_O(object);
+      if (!array) return false;
+      bool good = read_numpy((PyArrayObject*)array, spec, index, argument, tensor);
+      Py_DECREF(array);
+      return good;
+    }
     return read_dlpack(object, spec, index, argument, tensor, false, false);
   }
   return wrong(spec, index, "expected an array (NumPy, torch, or anything with __dlpack__), got %R", (PyObject*)Py_TYPE(object));

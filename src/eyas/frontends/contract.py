@@ -17,6 +17,7 @@ from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module, ru
 from eyas.passes.input.drop_asserts import DropAsserts
 from eyas.passes.input.drop_unused_results import DropUnusedResults
 from eyas.passes.input.externalize_parameters import ExternalizeParameters, take_values
+from eyas.passes.input.hold_small_types import HoldSmallTypes
 from eyas.passes.input.narrow_scalars import NarrowScalars
 from eyas.passes.input.verify_input_contract import VerifyInputContract, op_label
 from eyas.passes.input.wrap_scalars import WrapScalars
@@ -26,6 +27,7 @@ TO_CONTRACT = PassPipeline(
         # Private functions disappear into @main.
         Upstream("inline,symbol-dce"),
         DropAsserts(),
+        HoldSmallTypes(),
         WrapScalars(),
         # Index arithmetic arrives as affine.apply from some importers.
         Upstream("lower-affine"),

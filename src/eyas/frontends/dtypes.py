@@ -74,11 +74,25 @@ def short_name(framework_name: str, what: str) -> str:
     return name
 
 
+# The element types that `hold-small-types` replaces; the IR's integers have no sign.
+SMALL_IN_IR = {
+    "f8E4M3FN": "f8e4m3fn",
+    "f8E4M3FNUZ": "f8e4m3fnuz",
+    "f8E5M2": "f8e5m2",
+    "f8E5M2FNUZ": "f8e5m2fnuz",
+    "f8E8M0FNU": "f8e8m0",
+    "f4E2M1FN": "f4e2m1",
+    "i4": "i4",
+    "i2": "i2",
+}
+
 # What upstream prints for signed, unsigned and signless integers, for text that arrives with types only.
 _BY_IR_NAME = {
     **{ir: name for name, (_, ir) in TABLE.items() if not name.startswith("u") and name not in STORAGE},
     **{f"si{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
     **{f"ui{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+    **dict(SMALL_IN_IR),
+    **{f"{prefix}{bits}": f"{sign}{bits}" for prefix, sign in (("si", "i"), ("ui", "u")) for bits in (2, 4)},
     "index": "i64",
 }
 

@@ -32,6 +32,7 @@ from eyas.frontends.torch_weights import LiteralImporter, Locations, Weights
 from eyas.ir import PassPipeline
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
+from eyas.passes.input.hold_small_types import HoldSmallTypes
 
 TO_TORCH_BACKEND = (
     "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline{ extra-library=}"
@@ -112,6 +113,8 @@ def import_exported(
     lower(module, TO_TORCH_BACKEND)
     PassPipeline((ConvertRowUpdates(), ConvertDynamicViews())).run(module)
     lower(module, TO_LINALG)
+    # torch rounds to this type in a way of its own.
+    PassPipeline((HoldSmallTypes(saturate="f8e4m3fn"),)).run(module)
     # Dropout is the usual reason for a program that draws random numbers.
     hint = "; the model is in training mode: call model.eval() first" if training else ""
     parameters = finish(module, weights.parameters, hint)

@@ -108,4 +108,6 @@ def as_numpy(tensor: torch.Tensor) -> Any:
     tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(numpy_dtype("bf16"))
+    if tensor.dtype.is_floating_point and tensor.itemsize == 1:
+        return tensor.view(torch.uint8).numpy().view(numpy_dtype(short_name(str(tensor.dtype), "a weight")))
     return tensor.numpy()

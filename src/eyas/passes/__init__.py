@@ -54,6 +54,7 @@ PASSES: dict[str, str] = {
     "drop-asserts": "input.drop_asserts",
     "drop-unused-results": "input.drop_unused_results",
     "externalize-parameters": "input.externalize_parameters",
+    "hold-small-types": "input.hold_small_types",
     "narrow-contractions": "optimize.narrow_contractions",
     "narrow-scalars": "input.narrow_scalars",
     "verify-input-contract": "input.verify_input_contract",

@@ -12,6 +12,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import func
 
 from eyas.dialects import flow
+from eyas.frontends.dtypes import STORAGE, short_name
 from eyas.frontends.literals import array_of
 from eyas.frontends.parameters import Parameter
 from eyas.frontends.program import Argument, Signature
@@ -226,7 +227,9 @@ def _argument(name: str, type_: mlir.Type) -> Argument:
 
 
 def _as_stored(array: np.ndarray) -> np.ndarray:
-    """The program knows signless integers only; unsigned weights are passed by their bits."""
+    """The program knows signless integers only; unsigned weights and float8 are passed by their bits."""
+    if short_name(array.dtype.name, "a weight") in STORAGE:
+        return array.view(np.int8)
     return array.view(array.dtype.name.removeprefix("u")) if array.dtype.kind == "u" else array
 
 
