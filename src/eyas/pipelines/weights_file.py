@@ -25,8 +25,10 @@ _NAMES = {
     "f64": "F64", "f32": "F32", "f16": "F16", "bf16": "BF16", "bool": "BOOL", "i8": "I8", "u8": "U8", "i16": "I16",
     "u16": "U16", "i32": "I32", "u32": "U32", "i64": "I64", "u64": "U64", "c64": "C64",
     "f8e4m3fn": "F8_E4M3", "f8e5m2": "F8_E5M2", "f8e8m0": "F8_E8M0",
+    # The format has no name for these, or packs them: their bytes.
+    "f8e4m3fnuz": "U8", "f8e5m2fnuz": "U8", "f4e2m1": "U8", "i4": "U8", "u4": "U8", "i2": "U8", "u2": "U8",
 }  # fmt: skip
-_SHORT = {name: short for short, name in _NAMES.items()}
+_SHORT = {name: short for short, name in reversed(_NAMES.items())}
 
 
 def write(path: Path, parameters: Mapping[str, Parameter]) -> None:
