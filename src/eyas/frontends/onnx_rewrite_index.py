@@ -1,4 +1,4 @@
-"""Rules for operators that are a gather with constant indices, and for norms that may be of nothing."""
+"""Rules for operators that are a gather or a scatter with known indices, and for small ones beside them."""
 
 from __future__ import annotations
 
@@ -45,22 +45,6 @@ def pad_wrapped(node: onnx.NodeProto, b: Builder) -> list[str] | None:
             table = np.pad(np.arange(shape[axis], dtype=np.int64), (before, after), mode=mode)  # type: ignore[call-overload]
             value = b.add("Gather", value, b.constant(table), axis=axis)
     return [value]
-
-
-def lp_normalization(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """Rows of zeros stay zeros."""
-    shape, kind = b.shape_of(node.input[0]), b.type_of(node.input[0])
-    if shape is None or kind not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
-        return None
-    axis = attribute(node, "axis", -1) % len(shape)
-    x = node.input[0]
-    if attribute(node, "p", 2) == 1:
-        norm = b.sum(b.add("Abs", x), axis)
-    else:
-        norm = b.add("Sqrt", b.sum(b.add("Mul", x, x), axis))
-    norm = b.reshape(norm, [1 if i == axis else size for i, size in enumerate(shape)])
-    zero = b.constant(0.0, onnx.helper.tensor_dtype_to_np_dtype(kind))
-    return [b.add("Where", b.add("Equal", norm, zero), zero, b.add("Div", x, norm))]
 
 
 def scatter_elements(node: onnx.NodeProto, b: Builder) -> list[str] | None:
