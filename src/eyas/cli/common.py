@@ -185,8 +185,9 @@ def random_array(shape: Sequence[int], dtype: np.dtype, seed: int) -> np.ndarray
     generator = np.random.default_rng(seed)
     if dtype == np.bool_:
         return generator.integers(0, 2, shape).astype(bool)
-    if np.issubdtype(dtype, np.integer):
-        return generator.integers(0, 100, shape).astype(dtype)
+    if dtype.name.startswith(("int", "uint")):
+        bits = int(dtype.name.lstrip("uint"))
+        return generator.integers(0, min(100, 1 << (bits - 1)), shape).astype(dtype)
     return generator.standard_normal(shape).astype(dtype)
 
 
