@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from eyas.frontends.onnx_rewrite import Builder, attribute, operand
+from eyas.frontends.onnx_rewrite_fft import radices, transform
 
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 
@@ -37,6 +38,16 @@ def dft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     order = [i for i in range(len(shape) - 1) if i != axis] + [axis, len(shape) - 1]
     moved = b.transpose(node.input[0], order)
     lead = [shape[i] for i in order[:-2]]
+    if kind == onnx.TensorProto.FLOAT and shape[-1] == 2 and size == count and not onesided and radices(count):
+        many = math.prod(lead)
+        parts = [
+            b.reshape(b.add("Gather", moved, b.constant(k, np.int64), axis=len(order) - 1), [many, size])
+            for k in (0, 1)
+        ]
+        done = [
+            b.reshape(part, [*lead, size, 1]) for part in transform((parts[0], parts[1]), many, size, bool(inverse), b)
+        ]
+        return [b.transpose(b.add("Concat", *done, axis=len(order) - 1), [order.index(i) for i in range(len(shape))])]
     table = _dft_table(size, shape[-1], count, bool(inverse), bool(onesided))
     rows = b.reshape(moved, [*lead, size * shape[-1]])
     parts = table.shape[3]
