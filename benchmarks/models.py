@@ -79,16 +79,16 @@ def calibrate_batch_norms(model: Any, *call: Any) -> None:
     """
     import torch
 
-    model.eval()
+    kind = torch.nn.modules.batchnorm._BatchNorm
+    layers = [layer for layer in model.eval().modules() if isinstance(layer, kind) and layer.track_running_stats]
     with torch.no_grad():
-        for layer in model.modules():
-            if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.track_running_stats:
-                layer.reset_running_stats()
-                layer.momentum = None  # the plain average of what passes
-                if layer.affine:
-                    layer.weight.uniform_(0.5, 1.5)
-                    layer.bias.normal_(0, 0.1)
-                layer.train()
+        for layer in layers:
+            layer.reset_running_stats()
+            layer.momentum = None  # the plain average of what passes
+            if layer.affine:
+                layer.weight.uniform_(0.5, 1.5)
+                layer.bias.normal_(0, 0.1)
+            layer.train()
         model(*call)
     model.eval()
 
