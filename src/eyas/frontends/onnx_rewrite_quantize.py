@@ -11,7 +11,7 @@ from eyas.frontends.onnx_rewrite import Builder, attribute, operand
 from eyas.frontends.onnx_types import convert, operator, small_name
 from eyas.ir.small_types import INTEGERS
 
-LIMITS = {
+LIMITS: dict[int, tuple[int, int]] = {
     TensorProto.INT8: (-128, 127),
     TensorProto.UINT8: (0, 255),
     TensorProto.INT16: (-32768, 32767),
