@@ -409,6 +409,27 @@ def test_a_right_torch_file_with_a_dynamic_size_and_nested_results(tmp_path):
         assert len(report.results) == 4 and report.results[0].shape == (5,)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_right_torch_modules_of_other_types(dtype):
+    """Also: an argument named as a function of Python is, an op that writes in place, a buffer that changes."""
+
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(8))
+            self.norm = nn.LayerNorm(8)
+
+        def forward(self, input):
+            self.seen.add_(input.sum(0))
+            y = self.norm(input) + self.seen
+            y.relu_()
+            return y * 2
+
+    torch.manual_seed(0)
+    report = eyas.verify(Counting().to(dtype).eval(), (torch.randn(3, 8, dtype=dtype),), workers=1)
+    assert report.ok and len(report.layers) >= 5, report
+
+
 def test_a_right_onnx_model():
     report = eyas.verify(mlp(), workers=1)
     assert report.ok, report

@@ -69,6 +69,8 @@ class OnnxSource(Source):
         for runner in (_run_onnxruntime, _run_evaluator):
             try:
                 self.framework, results = runner(proto, wanted, feeds)
+                if problems and "No module" not in problems[0]:
+                    self.framework += " (onnxruntime cannot run it)"
                 return dict(zip(wanted, results, strict=True))
             except Exception as error:  # neither has a common root for what it raises
                 problems.append(f"{runner.__name__.removeprefix('_run_')}: {str(error).splitlines()[0][:200]}")

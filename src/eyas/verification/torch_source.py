@@ -96,6 +96,8 @@ class TorchSource(Source):
         exported = self._exported
         graph, copies = torch.fx.Graph(), {}
         returned = graph.graph_copy(exported.graph, copies)
+        for node, copy in copies.items():
+            copy.name = node.name  # a copied 'input' is named 'input_1', after the built-in function
         by_name = {node.name: copy for node, copy in copies.items()}
         nodes = [by_name[tap] for tap in taps]
         graph.output((*_sequence(returned), *nodes))
