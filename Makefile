@@ -43,7 +43,7 @@ conformance-jax: build  ## every function of the JAX list against JAX; ARGS='--o
 conformance-onnx: build  ## every node test of the onnx package; ARGS='--filter resize' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.onnx $(ARGS)
 
-conformance-zoo: build  ## models of timm, transformers, torchvision and torch against PyTorch; ARGS='--only bert' narrows it
+conformance-zoo: build $(VENV)/.zoo  ## models of timm, transformers, torchvision and torch, and trained ones; ARGS='--only bert' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.zoo $(ARGS)
 
 fuzz: build  ## random graphs against NumPy; ARGS='--graphs 20000 --seed 1 --jobs 2 --write docs/conformance.md' for the whole run
@@ -96,6 +96,12 @@ $(VENV)/.dependencies: pyproject.toml Makefile | $(VENV)/bin/python
 build/peers/.installed: Makefile | $(VENV)/.dependencies
 	rm -rf build/peers
 	$(PIP) install -q --no-deps --target build/peers $(PEERS) $(CHARTS)
+	touch $@
+
+# Only the trained models need these.
+$(VENV)/.zoo: $(VENV)/.dependencies
+	$(PIP) install -q $$($(BIN)/python -c 'import tomllib; \
+	  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["zoo"])')
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt src/eyas/module/isa.py $(C_SOURCES)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-KINDS = ("passed", "unsupported", "wrong", "crashed")
+KINDS = ("passed", "unsupported", "wrong", "crashed", "skipped")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`kind` is one of KINDS. The name's part before the slash is its group in the tables."""
+    """`kind` is one of KINDS; skipped is what cannot be had here. The name's part before the slash is its group in the
+    tables. `reason` says why a case did not pass, and may say more of one that did."""
 
     name: str
     kind: str

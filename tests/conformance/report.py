@@ -13,7 +13,7 @@ def print_table(title: str, outcomes: Sequence[Outcome]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("group", *KINDS, "seconds", title=title)
+    table = Table("group", *_kinds(outcomes), "seconds", title=title)
     for group, cells in _rows(outcomes):
         table.add_row(group, *cells)
     Console().print(table)
@@ -22,8 +22,8 @@ def print_table(title: str, outcomes: Sequence[Outcome]) -> None:
 def table(outcomes: Sequence[Outcome]) -> list[str]:
     """Lines of Markdown: counts by group, and what did not pass with the reasons."""
     lines = [
-        "| group | " + " | ".join(KINDS) + " | seconds |",
-        "|---|" + "---:|" * (len(KINDS) + 1),
+        "| group | " + " | ".join(_kinds(outcomes)) + " | seconds |",
+        "|---|" + "---:|" * (len(_kinds(outcomes)) + 1),
         *(f"| {group} | " + " | ".join(cells) + " |" for group, cells in _rows(outcomes)),
     ]
     if left := [outcome for outcome in outcomes if outcome.kind != "passed"]:
@@ -41,6 +41,11 @@ def write_section(path: Path, heading: str, lines: Sequence[str]) -> None:
     path.write_text("\n\n".join(part.rstrip("\n") for part in parts) + "\n")
 
 
+def _kinds(outcomes: Sequence[Outcome]) -> list[str]:
+    """The columns; few lists skip anything."""
+    return [kind for kind in KINDS if kind != "skipped" or any(outcome.kind == kind for outcome in outcomes)]
+
+
 def _rows(outcomes: Sequence[Outcome]) -> list[tuple[str, list[str]]]:
     groups = list(dict.fromkeys(outcome.name.partition("/")[0] for outcome in outcomes))
     rows = []
@@ -48,5 +53,5 @@ def _rows(outcomes: Sequence[Outcome]) -> list[tuple[str, list[str]]]:
         members = [outcome for outcome in outcomes if group in ("all", outcome.name.partition("/")[0])]
         counts = Counter(outcome.kind for outcome in members)
         seconds = f"{sum(outcome.seconds for outcome in members):.0f}"
-        rows.append((group, [*(str(counts[kind]) for kind in KINDS), seconds]))
+        rows.append((group, [*(str(counts[kind]) for kind in _kinds(outcomes)), seconds]))
     return rows
