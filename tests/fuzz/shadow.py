@@ -80,8 +80,11 @@ def rounded(value: np.ndarray, error: np.ndarray, dtype: str, units: float = 1.0
     value = np.asarray(value, np.float64)
     with np.errstate(all="ignore"):
         result = to_dtype(value, dtype)
-        tiny = SMALLEST_NORMAL[dtype] * UNIT[dtype] * 2
-        bound = error + units * UNIT[dtype] * np.abs(value) + (tiny if units else 0.0) + floor
+        # AVX-512's conversion to bf16 takes what is not normal for zero.
+        tiny = SMALLEST_NORMAL[dtype] * (1.0 if dtype == "bf16" else UNIT[dtype] * 2)
+        # Two sides that start apart are both rounded.
+        both = np.where(np.asarray(error) > 0, units + 1.0, units) if units else 0.0
+        bound = error + both * UNIT[dtype] * np.abs(value) + (tiny if units else 0.0) + floor
         # Finite or infinite: the bound decides whether overflow is certain.
         edge = LARGEST[dtype] * (1 + UNIT[dtype])
         size = np.abs(value)
@@ -174,16 +177,20 @@ def total(
         magnitude = function(*sizes)
         error = (terms + 2) * unit * magnitude
         ones = [np.ones(arg.shape) for arg in args]
+        reached = np.zeros(np.shape(magnitude), bool)
         for index in range(len(args)):
             # (a + da)(b + db) - ab = da b + a db + da db; the last is counted with the first argument's.
             others = [sizes[i] + (bounds[i] if i > index else 0.0) for i in range(len(args))]
             error = error + function(*others[:index], bounds[index], *others[index + 1 :])
             if lost[index].any():
-                reach = function(*ones[:index], lost[index], *ones[index + 1 :])
-                error = np.where(reach > 0, INFINITY, error)
+                reached = reached | (function(*ones[:index], lost[index], *ones[index + 1 :]) > 0)
+        error = np.where(reached, INFINITY, error)
         # A partial sum may overflow where the whole does not.
-        error = np.where(magnitude + error >= LARGEST[accumulator or dtype], INFINITY, error)
-        error = np.where(np.isnan(value) | np.isinf(value), np.where(np.isinf(error), INFINITY, 0.0), error)
+        overflow = magnitude + error >= LARGEST[accumulator or dtype]
+        error = np.where(overflow, INFINITY, error)
+        error = np.where(np.isinf(value) & ~overflow & ~reached, 0.0, error)
+        # In f64 the reference itself may have overflowed.
+        error = np.where(np.isnan(value) & ~reached & ((dtype != "f64") | ~overflow), 0.0, error)
     return rounded(value, error, dtype)
 
 

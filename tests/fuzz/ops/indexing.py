@@ -35,7 +35,7 @@ def _build_take(b):
 
 def _torch_take(a, k):
     flat = torch.index_select(a[0], k["axis"], a[1].reshape(-1))
-    return flat.reshape(*a[0].shape[: k["axis"]], *a[1].shape, *a[0].shape[k["axis"] + 1 :])
+    return flat.reshape((*a[0].shape[: k["axis"]], *a[1].shape, *a[0].shape[k["axis"] + 1 :]))
 
 
 add(

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 from tests.fuzz.ops.base import Op, add, functional, jnp, lax, onnx_call, torch, torch_call
-from tests.fuzz.ops.reductions import wide
+from tests.fuzz.ops.reductions import average, wide
 from tests.fuzz.shadow import FLOATS, Shadow, elementwise, total
 
 PRODUCTS = (*FLOATS, "i32", "i64", "i8", "i16")
@@ -240,7 +240,7 @@ def _pool(args, k):
         error = np.max(windows(x.errors(), 0.0), 0)
         return Shadow(np.max(windows(x.value, -np.inf), 0), error, x.dtype)
     count = int(np.prod(k["kernel"]))
-    return total(lambda v: windows(v, 0.0).sum(0) / count, args, count, wide(x.dtype))
+    return average(lambda v: windows(v, 0.0).sum(0), x, count)
 
 
 def _torch_pool(a, k):

@@ -55,17 +55,15 @@ add(
 )
 
 
+def average(add_up, x: Shadow, count: int) -> Shadow:
+    """A sum in the wide type, which may overflow, and one division."""
+    whole = total(add_up, [Shadow(x.value, x.error, wide(x.dtype))], count)
+    with np.errstate(all="ignore"):
+        return rounded(whole.value / np.float64(count), whole.error / max(count, 1), x.dtype, units=2.0)
+
+
 def _mean(x: Shadow, axes, keep) -> Shadow:
-    count = _count(x, axes)
-    with np.errstate(all="ignore"):
-        scaled = total(lambda v: v.sum(tuple(axes), keepdims=keep) / np.float64(count), [x], count, wide(x.dtype))
-    # The sum itself may overflow before the division.
-    with np.errstate(all="ignore"):
-        whole = total(lambda v: v.sum(tuple(axes), keepdims=keep), [Shadow(x.value, x.error, wide(x.dtype))], count)
-    error = np.where(
-        np.isfinite(whole.value) & np.isfinite(whole.errors()) | np.isnan(scaled.value), scaled.errors(), INFINITY
-    )
-    return rounded(scaled.value, error, x.dtype)
+    return average(lambda v: v.sum(tuple(axes), keepdims=keep), x, _count(x, axes))
 
 
 add(
