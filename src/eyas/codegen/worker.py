@@ -1,11 +1,12 @@
 """Compiles dispatches in parallel, in child processes that speak length-prefixed pickles over their pipes.
 
 A child is started as `python -m eyas.codegen.worker`, so that a user's script needs no `if __name__ == "__main__"` and
-no thread of the parent is forked. Errors come back as data.
+no thread of the parent is forked. It waits for further compilations of its parent. Errors come back as data.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import struct
@@ -68,28 +69,81 @@ def compile_jobs(jobs: Sequence[Job], workers: int, on_done: Callable[[str], Non
 
 
 def _serve(jobs: Sequence[Job], queue: SimpleQueue, results: list[Any], on_done: Callable | None) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    child = subprocess.Popen(
-        [sys.executable, "-m", "eyas.codegen.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-    )
-    assert child.stdin is not None and child.stdout is not None
-    try:
-        while True:
-            try:
-                index = queue.get_nowait()
-            except Empty:
-                break
-            try:
-                _send(child.stdin, jobs[index])
-                results[index] = _receive(child.stdout)
-            except (BrokenPipeError, EOFError):
-                results[index] = InternalError(f"the compile worker died on dispatch '{jobs[index].name}'")
-                return
-            if on_done is not None:
-                on_done(jobs[index].name)
-    finally:
-        child.stdin.close()
-        child.wait()
+    child = _children.take()
+    while True:
+        try:
+            index = queue.get_nowait()
+        except Empty:
+            break
+        try:
+            results[index] = child.compile(jobs[index])
+        except (BrokenPipeError, EOFError):
+            results[index] = InternalError(f"the compile worker died on dispatch '{jobs[index].name}'")
+            child.close()
+            return
+        if on_done is not None:
+            on_done(jobs[index].name)
+    _children.give_back(child)
+
+
+class _Child:
+    """A process that compiles what it is sent. Only the process that started it may use it."""
+
+    def __init__(self) -> None:
+        self.owner, self.jobs = os.getpid(), 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "eyas.codegen.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+
+    def compile(self, job: Job) -> Any:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.jobs += 1
+        _send(self.process.stdin, job)
+        return _receive(self.process.stdout)
+
+    def close(self) -> None:
+        if self.owner == os.getpid():
+            self.process.kill()
+            self.process.communicate()
+
+
+class _Children:
+    """Children that wait for the next compilation: starting one takes longer than compiling a dozen kernels."""
+
+    # MLIR contexts keep every type and attribute that they have seen.
+    MOST_JOBS = 2000
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Child] = []
+        atexit.register(self.close)
+
+    def take(self) -> _Child:
+        with self._lock:
+            self._idle = [child for child in self._idle if child.owner == os.getpid()]
+            while self._idle:
+                child = self._idle.pop()
+                if child.process.poll() is None:
+                    return child
+        return _Child()
+
+    def give_back(self, child: _Child) -> None:
+        if child.jobs >= self.MOST_JOBS:
+            child.close()
+            return
+        with self._lock:
+            self._idle.append(child)
+
+    def close(self) -> None:
+        for child in self._idle:
+            child.close()
+        self._idle = []
+
+
+_children = _Children()
 
 
 def _run(job: Job) -> Any:
