@@ -93,6 +93,9 @@ GRAPHS: dict[str, Graph] = {
     "batched_product_of_shorts": graph(
         "torch", leaf("i16", 2, 7, 4, kind="full"), leaf("i16", 2, 4, 3, kind="full"), op("matmul", 0, 1)
     ),
+    "quotient_of_bytes": graph(
+        "torch", leaf("u8", 17, kind="full"), leaf("u8", 17, kind="divisor"), op("floor_divide", 0, 1)
+    ),
     "empty_reshape": graph("onnx", leaf("f32", 0, 5, 4), op("reshape", 0, shape=(0, 3))),
     "empty_product": graph("onnx", leaf("i32", 0, 2, 16), leaf("i32", 16, 5), op("matmul", 0, 1)),
     "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),

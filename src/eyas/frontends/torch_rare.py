@@ -17,6 +17,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
         aten.bmm.default: batched_product,
+        aten.div.Tensor_mode: quotient,
         aten.mm.default: product,
         aten.where.self: choice,
     }
@@ -41,3 +42,10 @@ def batched_product(one: Tensor, other: Tensor) -> Tensor:
     if one.dtype not in _NARROW:
         return NotImplemented
     return torch.bmm(one.to(torch.int32), other.to(torch.int32)).to(one.dtype)
+
+
+def quotient(one: Tensor, other: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+    """Whole quotients of bytes have no lowering; they are never negative, so that all roundings are one."""
+    if one.dtype != torch.uint8 or other.dtype != torch.uint8 or rounding_mode is None:
+        return NotImplemented
+    return torch.div(one.to(torch.int32), other.to(torch.int32), rounding_mode="trunc").to(torch.uint8)
