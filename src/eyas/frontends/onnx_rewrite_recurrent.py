@@ -156,6 +156,17 @@ class _Cell:
             index = d * len(self.activations[d]) + place
             if index < len(given):
                 options[parameter] = given[index]
+        return self._apply(step, op, value, **options)
+
+    def _apply(self, step: _Step, op: str, value: str, **options: float) -> str:
+        """An activation; those without a lowering of their own as arithmetic."""
+        number = lambda given: step.b.constant(given, self.dtype)  # noqa: E731
+        if op == "Softsign":
+            return step.add("Div", value, step.add("Add", step.add("Abs", value), number(1)))
+        if op == "HardSigmoid":
+            scaled = step.add("Mul", value, number(options.get("alpha", 0.2)))
+            scaled = step.add("Add", scaled, number(options.get("beta", 0.5)))
+            return step.add("Min", step.add("Max", scaled, number(0)), number(1))
         return step.add(op, value, **options)
 
     def _gate(self, step: _Step, value: str, gate: int, axis: int = 1) -> str:
@@ -202,7 +213,7 @@ class _Cell:
             parts[1] = add("Add", parts[1], add("Mul", peep[1], cell))
         outward = self._activate(step, d, 0, parts[1])
         op, _ = _PLAIN[self.activations[d][2].lower()]
-        return [add("Mul", outward, add(op, cell)), cell]
+        return [add("Mul", outward, self._apply(step, op, cell)), cell]
 
     def _product(self, step: _Step, h: str, r: str, bias: str) -> str:
         product = step.add("MatMul", h, r)

@@ -10,6 +10,9 @@ import onnx
 
 from eyas.frontends.onnx_rewrite import Builder, attribute
 
+# Ends the name of a node whose indices the importer counts within each image.
+_BY_IMAGE = "_by_image"
+
 
 def conv_transpose(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Sizes and pads that are asked for are cut out of the whole result."""
@@ -28,8 +31,9 @@ def conv_transpose(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         wanted = [x[i + 2] * strides[i] for i in range(rank)]
     if wanted is not None:
         totals = [have - want for have, want in zip(whole, wanted[-rank:], strict=True)]
-        halves = [total // 2 if auto != "SAME_LOWER" else total - total // 2 for total in totals]
-        pads = [*halves, *(total - half for total, half in zip(totals, halves, strict=True))]
+        # What is missing is added at the end; what is too much goes from both ends.
+        begins = [max(0, total // 2 if auto == "SAME_UPPER" else total - total // 2) for total in totals]
+        pads = [*begins, *(total - begin for total, begin in zip(totals, begins, strict=True))]
     if groups > 1:
         ends = [e - pad for e, pad in zip(extra, pads[rank:], strict=True)]
         return _grouped_conv_transpose(node, b, x, w, (strides, dilations, pads[:rank], ends))
@@ -61,14 +65,17 @@ def _grouped_conv_transpose(
     rank, groups, kernel = len(x) - 2, attribute(node, "group", 1), w[2:]
     reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
     pads = [r - begin for r, begin in zip(reach, begins, strict=True)]
-    # Behind each pixel there are zeros, behind the last one too.
-    pads += [r + end - (s - 1) for r, end, s in zip(reach, ends, strides, strict=True)]
+    pads += [r + end for r, end in zip(reach, ends, strict=True)]
     if min(pads) < 0:
         return None
     spaced = b.reshape(node.input[0], [*x[:2], *(part for size in x[2:] for part in (size, 1))])
     zeros = [0] * (2 + 2 * rank) + [0, 0, *(part for s in strides for part in (0, s - 1))]
     spaced = b.add("Pad", spaced, b.constant(zeros, np.int64))
     spaced = b.reshape(spaced, [*x[:2], *(size * s for size, s in zip(x[2:], strides, strict=True))])
+    # There are zeros behind each pixel, but none behind the last one.
+    sizes = [(size - 1) * s + 1 for size, s in zip(x[2:], strides, strict=True)]
+    places = [b.constant(values, np.int64) for values in ([0] * rank, sizes, list(range(2, rank + 2)))]
+    spaced = b.add("Slice", spaced, *places)
     weight = b.reshape(node.input[1], [groups, w[0] // groups, w[1], *kernel])
     weight = b.transpose(weight, [0, 2, 1, *range(3, 3 + rank)])
     weight = b.reshape(weight, [groups * w[1], w[0] // groups, *kernel])
@@ -98,25 +105,31 @@ def lp_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 
 def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """Indices that count along columns first are computed from those along rows."""
+    """The importer's indices count within an image, by rows; ONNX's within the tensor, and by columns if asked for."""
     shape = b.shape_of(node.input[0])
-    if not attribute(node, "storage_order", 0) or shape is None:
+    if (
+        shape is None
+        or node.name.endswith(_BY_IMAGE)
+        or not (_has_result(node, 1) or attribute(node, "storage_order", 0))
+    ):
         return None
     options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
     options["storage_order"] = 0
     values, places = b.add_many("MaxPool", 2, node.input[0], **options)
+    b.nodes[-1].name += _BY_IMAGE
     if not _has_result(node, 1):
         return [values]
     spatial, plane = shape[2:], math.prod(shape[2:])
-    size = b.constant(plane, np.int64)
-    image = b.add("Div", places, size)
-    rest = b.add("Sub", places, b.add("Mul", image, size))
-    result = b.add("Mul", image, size)
-    # The last dimension was the fastest; now the first is.
-    for axis, extent in enumerate(spatial):
-        after, before = math.prod(spatial[axis + 1 :]), math.prod(spatial[:axis])
-        along = b.add("Mod", b.add("Div", rest, b.constant(after, np.int64)), b.constant(extent, np.int64))
-        result = b.add("Add", result, b.add("Mul", along, b.constant(before, np.int64)))
+    images = np.arange(shape[0] * shape[1]).reshape([*shape[:2], *[1] * len(spatial)])
+    result = b.constant(images * plane, np.int64)
+    if not attribute(node, "storage_order", 0):
+        result = b.add("Add", result, places)
+    else:
+        # The last dimension was the fastest; now the first is.
+        for axis, extent in enumerate(spatial):
+            after, before = math.prod(spatial[axis + 1 :]), math.prod(spatial[:axis])
+            along = b.add("Mod", b.add("Div", places, b.constant(after, np.int64)), b.constant(extent, np.int64))
+            result = b.add("Add", result, b.add("Mul", along, b.constant(before, np.int64)))
     return [value for value, name in zip((values, result), node.output, strict=False) if name]
 
 

@@ -31,6 +31,17 @@ def simplify(model: OnnxModel) -> None:
         prepare.infer_shapes(model)
         if fold(model):
             prepare.infer_shapes(model)
+        _infer_inside(model)
+
+
+def _infer_inside(model: OnnxModel) -> None:
+    """Shapes inside the bodies of new loops, which depend on constants of the main graph."""
+
+    def infer(inner: OnnxModel) -> None:
+        prepare.infer_shapes(inner)
+        _infer_inside(inner)
+
+    transform_subgraphs(model, infer)
 
 
 def _simplify_subgraph(model: OnnxModel) -> None:
