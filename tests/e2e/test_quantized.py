@@ -51,14 +51,22 @@ def check(model: ModelProto, x: np.ndarray, off_by_one: float = 0.0) -> None:
     assert close.mean() > 0.98, "more than a few are on the other side of a tie"
 
 
-ACTIVATIONS = [(UINT8, 0), (UINT8, 128), (UINT8, 37), (INT8, 0), (INT8, -11)]
+FILTERS = {"per-channel": (INT8, 0, True), "unsigned": (UINT8, 128, False), "shifted": (INT8, 3, False)}
 
 
-@pytest.mark.parametrize(("kind", "zero"), ACTIVATIONS)
 @pytest.mark.parametrize(
-    ("filter_kind", "filter_zero", "per_channel"), [(INT8, 0, True), (UINT8, 128, False), (INT8, 3, False)]
+    ("kind", "zero", "filters"),
+    [
+        (UINT8, 0, "per-channel"),
+        (UINT8, 128, "unsigned"),
+        (UINT8, 37, "shifted"),
+        (INT8, 0, "per-channel"),
+        (INT8, -11, "per-channel"),
+        (INT8, -11, "shifted"),
+    ],
 )
-def test_dequantized_convolution(kind, zero, filter_kind, filter_zero, per_channel):
+def test_dequantized_convolution(kind, zero, filters):
+    filter_kind, filter_zero, per_channel = FILTERS[filters]
     dtype, filter_dtype = KINDS[kind], KINDS[filter_kind]
     channels = 5
     scales = RNG.uniform(0.01, 0.02, channels).astype(np.float32) if per_channel else np.float32(0.013)
@@ -90,8 +98,10 @@ def test_dequantized_convolution(kind, zero, filter_kind, filter_zero, per_chann
     check(model, RNG.standard_normal((2, 6, 9, 8)).astype(np.float32) * 3, off_by_one=0.25)
 
 
-@pytest.mark.parametrize(("kind", "zero"), ACTIVATIONS)
-@pytest.mark.parametrize("shape", [(7, 24), (2, 3, 24), (24,)])
+@pytest.mark.parametrize(
+    ("kind", "zero", "shape"),
+    [(UINT8, 0, (7, 24)), (UINT8, 37, (2, 3, 24)), (INT8, 0, (24,)), (INT8, -11, (7, 24)), (UINT8, 128, (24,))],
+)
 def test_dequantized_matmul(kind, zero, shape):
     model = model_of(
         [
@@ -133,6 +143,44 @@ def test_dequantized_gemm(turned: int):
         },
     )
     check(model, RNG.standard_normal((4, 24)).astype(np.float32) * 3)
+
+
+def test_weight_transposed_after_it_was_dequantized():
+    model = model_of(
+        [
+            ("DequantizeLinear", ["x", "sx", "zx"], "d", {}),
+            ("DequantizeLinear", ["w", "sw"], "dw", {"axis": 0}),
+            ("Transpose", ["dw"], "t", {"perm": [1, 0]}),
+            ("MatMul", ["d", "t"], "y", {}),
+        ],
+        (UINT8, [4, 64]),
+        (FLOAT, [4, 32]),
+        {
+            "sx": np.float32(0.05),
+            "zx": np.uint8(99),
+            "w": integers(np.int8, (32, 64)),
+            "sw": RNG.uniform(0.01, 0.02, 32).astype(np.float32),
+        },
+    )
+    assert "linalg.matmul ins(%arg0, %arg1 : tensor<4x64xi8>, tensor<64x32xi8>)" in dispatches(model)
+    check(model, integers(np.uint8, (4, 64)))
+
+
+def test_long_sums_are_of_floats():
+    """So many products of bytes do not fit 32 bits."""
+    size = 140_000
+    model = model_of(
+        [
+            ("DequantizeLinear", ["x", "s"], "d", {}),
+            ("DequantizeLinear", ["w", "s"], "dw", {}),
+            ("MatMul", ["d", "dw"], "y", {}),
+        ],
+        (INT8, [1, size]),
+        (FLOAT, [1, 2]),
+        {"s": np.float32(1.0), "w": np.full((size, 2), -128, np.int8)},
+    )
+    x = np.full((1, size), -128, np.int8)
+    np.testing.assert_allclose(eyas.compile(model, device="local-sync")(x), np.full((1, 2), size * 2.0**14), rtol=1e-5)
 
 
 def test_groups_of_channels():

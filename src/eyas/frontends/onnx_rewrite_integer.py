@@ -29,6 +29,8 @@ from eyas.frontends.onnx_subgraphs import all_nodes
 from eyas.frontends.onnx_types import operator
 
 _QUANTIZED = frozenset("ConvInteger DequantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear".split())
+# Sums of more products of bytes may not fit an i32.
+_LONGEST = (1 << 31) // (1 << 14) - 1
 _NARROW = frozenset(LIMITS) - {TensorProto.INT16, TensorProto.UINT16}
 
 
@@ -58,8 +60,13 @@ def use_integers(model: OnnxModel) -> bool:
     sources = {node.output[0]: node for node in nodes if node.op_type == "DequantizeLinear"}
     if not sources:
         return False
+    for node in nodes:
+        if node.op_type == "Identity" and node.input[0] in sources:
+            sources[node.output[0]] = sources[node.input[0]]
 
     def rule(node: onnx.NodeProto, b: Builder) -> Sequence[str] | None:
+        if node.op_type == "Transpose" and node.input[0] in sources:
+            return _transpose_before(node, sources[node.input[0]], b)
         if node.op_type not in _CONTRACTIONS or node.domain not in ("", "ai.onnx"):
             return None
         operands = [_quantized(sources[name], b) if name in sources else None for name in node.input[:2]]
@@ -68,6 +75,17 @@ def use_integers(model: OnnxModel) -> bool:
         return _CONTRACTIONS[node.op_type](node, operands[0], operands[1], b)
 
     return replace_nodes(model, rule)
+
+
+def _transpose_before(node: onnx.NodeProto, source: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Exporters transpose a weight after it was dequantised; the other way round it is still a weight of integers."""
+    found, rank = _quantized(source, b), b.rank_of(source.input[0])
+    if found is None or not rank:
+        return None
+    order = list(attribute(node, "perm", range(rank)[::-1]))
+    turned = b.add("Transpose", found.name, perm=order)
+    axis = order.index(found.axis % rank) if not _is_scalar(found.scale, b) else 0
+    return [b.add("DequantizeLinear", turned, *source.input[1:], axis=axis)]
 
 
 def conv_integer(node: onnx.NodeProto, b: Builder) -> list[str] | None:
@@ -115,7 +133,7 @@ def _requantize(total: str, factor: str, scale: str, zero: str, node: onnx.NodeP
 
 def _mat_mul(node: onnx.NodeProto, left: Quantized, right: Quantized, b: Builder) -> list[str] | None:
     rank = b.rank_of(right.name)
-    if not _is_scalar(left.scale, b) or not rank or not b.rank_of(left.name):
+    if not _is_scalar(left.scale, b) or not rank or not b.rank_of(left.name) or _may_overflow(right.name, -2, b):
         return None
     if not _is_scalar(right.scale, b) and (right.axis % rank != rank - 1 or rank < 2):
         return None
@@ -128,7 +146,9 @@ def _gemm(node: onnx.NodeProto, left: Quantized, right: Quantized, b: Builder) -
     turned = attribute(node, "transB", 0)
     if not _is_scalar(left.scale, b) or not (_is_scalar(right.scale, b) or right.axis % 2 == 1 - turned):
         return None
-    if attribute(node, "transA", 0) or not _is_scalar(left.zero, b) or not _is_scalar(right.zero, b):
+    if attribute(node, "transA", 0) or _may_overflow(right.name, turned, b):
+        return None
+    if not _is_scalar(left.zero, b) or not _is_scalar(right.zero, b):
         return None
     total = _multiply(left.name, left.zero, right.name, right.zero, b, turned)
     factor = b.add("Mul", _scalar(left.scale, left.scale, b), right.scale)
@@ -146,7 +166,7 @@ def _conv(node: onnx.NodeProto, x: Quantized, w: Quantized, b: Builder) -> list[
     shape = b.shape_of(w.name)
     if shape is None or not _is_scalar(x.scale, b) or not _is_scalar(x.zero, b):
         return None
-    if not _is_scalar(w.scale, b) and w.axis % len(shape) != 0:
+    if not _is_scalar(w.scale, b) and w.axis % len(shape) != 0 or np.prod(shape[1:]) > _LONGEST:
         return None
     total = _convolve(node, _integers(x.name, x.zero, b), w.name, w.zero, b)
     per_channel = [1, -1, *[1] * (len(shape) - 2)]
@@ -158,6 +178,11 @@ def _conv(node: onnx.NodeProto, x: Quantized, w: Quantized, b: Builder) -> list[
 
 
 _CONTRACTIONS = {"Conv": _conv, "Gemm": _gemm, "MatMul": _mat_mul}
+
+
+def _may_overflow(name: str, axis: int, b: Builder) -> bool:
+    shape = b.shape_of(name)
+    return shape is not None and len(shape) > 1 and shape[axis] > _LONGEST
 
 
 def _quantized(node: onnx.NodeProto, b: Builder) -> Quantized | None:
