@@ -113,5 +113,7 @@ def _word_net(kind: str, rtol: float) -> str:
 CASES = (
     *(Trained(f"trained/silero-vad{kind.replace('_', '-')}", partial(_vad, kind)) for kind in _SILERO),
     Trained("trained/efficient-word-net", partial(_word_net, "", 1e-4)),
+    # A number between two integers may be rounded either way: onnxruntime with and without its own optimisations
+    # differs from itself by 4e-2.
     Trained("trained/efficient-word-net-int8", partial(_word_net, "_qint8", 5e-2)),
 )
