@@ -30,6 +30,8 @@ def normalize(model: OnnxModel) -> None:
     if model.proto.functions:
         _update(model, onnx.inliner.inline_local_functions)
         graph = model.proto.graph
+    for node in all_nodes(graph):
+        _write_constant_as_tensor(node)
     separate(model)
     # Before, all initializers had to be inputs; the constants that are added are not.
     model.proto.ir_version = max(model.proto.ir_version, 4)
@@ -47,6 +49,16 @@ def normalize(model: OnnxModel) -> None:
             graph.initializer.add().CopyFrom(tensor)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
+
+
+def _write_constant_as_tensor(node: onnx.NodeProto) -> None:
+    """`Constant` may hold numbers in other attributes than `value`."""
+    kinds = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+    if node.op_type == "Constant" and len(node.attribute) == 1 and node.attribute[0].name in kinds:
+        name = node.attribute[0].name
+        values = np.array(onnx.helper.get_attribute_value(node.attribute[0]), kinds[name])
+        tensor = onnx.numpy_helper.from_array(values)
+        node.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
 
 
 def _forget_doubtful_shapes(graph: onnx.GraphProto) -> None:

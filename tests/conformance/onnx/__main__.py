@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.conformance.onnx import report
+from tests.conformance.onnx import report, workers
 from tests.conformance.onnx.cases import Case, collect
 from tests.conformance.onnx.check import Outcome, Status
 from tests.conformance.onnx.workers import run_all
@@ -19,8 +19,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.onnx", description=__doc__)
     parser.add_argument("--filter", default="", metavar="RE", help="only tests whose name matches")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
+    parser.add_argument("--timeout", type=float, default=workers.TIMEOUT_S, metavar="S", help="seconds for one test")
     parser.add_argument("--json", metavar="OUT", help="write every outcome to a file")
     parser.add_argument("--markdown", metavar="FILE", help="write the ONNX section of this document")
+    parser.add_argument("--write", action="store_true", help="the same, of docs/conformance.md")
     parser.add_argument("--numeric", action="store_true", help="only tests that the bar counts")
     parser.add_argument("--no-expanded", action="store_true", help="without the copies that have functions expanded")
     parser.add_argument("--verbose", action="store_true", help="show each test that does not pass")
@@ -28,6 +30,7 @@ def main() -> int:
 
     cases = [case for case in collect(options.filter) if case.numeric or not options.numeric]
     cases = [case for case in cases if not (case.expanded and options.no_expanded)]
+    workers.TIMEOUT_S = options.timeout
     done = 0
 
     def show(case: Case, outcome: Outcome) -> None:
@@ -51,8 +54,8 @@ def main() -> int:
             for c, o in pairs
         ]
         Path(options.json).write_text(json.dumps(rows, indent=1))
-    if options.markdown:
-        path = Path(options.markdown)
+    if options.markdown or options.write:
+        path = Path(options.markdown or "docs/conformance.md")
         text = path.read_text() if path.exists() else ""
         path.write_text(report.replace_section(text, report.section(pairs, seconds, options.jobs)))
     bad = (Status.WRONG, Status.CRASHED, Status.TIMEOUT)

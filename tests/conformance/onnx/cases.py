@@ -60,19 +60,14 @@ class Case:
     atol: float
     numeric: bool
     expanded: bool
+    parameters: frozenset[str] = frozenset()
 
     def specialized(self) -> tuple[onnx.ModelProto, list[bool]] | None:
         """The model with its parameter inputs as constants, and which inputs are left; None when it has none."""
         if len(self.data_sets) != 1:
             return None
         graph = self.model.graph
-        chosen = {
-            name
-            for node in graph.node
-            for index, name in enumerate(node.input)
-            if index in _parameter_indices(node) and name
-        }
-        values = [value.name in chosen for value in graph.input]
+        values = [value.name in self.parameters for value in graph.input]
         if not any(values):
             return None
         model = onnx.ModelProto()
@@ -94,15 +89,28 @@ def collect(pattern: str = "") -> list[Case]:
         from onnx.backend.test.case.node import collect_testcases
 
         found = collect_testcases(None)
-    return [_case(test) for test in found if re.search(pattern, test.name)]
+    # An expanded copy has the parameters of the operator that it was.
+    parameters = {test.name: _parameters(test.model) for test in found if "_expanded" not in test.name}
+    return [_case(test, parameters) for test in found if re.search(pattern, test.name)]
 
 
-def _case(test: object) -> Case:
+def _parameters(model: onnx.ModelProto) -> frozenset[str]:
+    """Names of inputs that say what shape or which axes."""
+    return frozenset(
+        name
+        for node in model.graph.node
+        for index, name in enumerate(node.input)
+        if index in _parameter_indices(node) and name
+    )
+
+
+def _case(test: object, parameters: dict[str, frozenset[str]]) -> Case:
     nodes = test.model.graph.node
     name = test.name
     expanded = "_expanded" in name
     op = nodes[0].op_type if len(nodes) == 1 else "expanded functions" if expanded else nodes[-1].op_type
-    return Case(name, op, test.model, test.data_sets, test.rtol, test.atol, _is_numeric(test.model), expanded)
+    chosen = parameters.get(name.split("_expanded")[0], frozenset()) | _parameters(test.model)
+    return Case(name, op, test.model, test.data_sets, test.rtol, test.atol, _is_numeric(test.model), expanded, chosen)
 
 
 def _is_numeric(model: onnx.ModelProto) -> bool:
