@@ -135,6 +135,30 @@ def test_if_on_data_with_equal_names_in_both_branches():
     check(text, (X, True), (X, False))
 
 
+def test_branches_of_different_sizes():
+    text = """main (float[4] x, bool c) => (float[k] y)
+    {
+      y = If (c) <
+        then_branch = yes () => (float[4] a) { a = Neg (x) },
+        else_branch = no () => (float[8] b) { b = Concat <axis = 0> (x, x) }
+      >
+    }"""
+    x = np.float32([1, 2, 3, 4])
+    check(text, (x, True), (x, False))
+
+
+def test_branches_of_different_ranks_are_refused():
+    text = """main (float[4] x, bool c) => (float[k] y)
+    {
+      y = If (c) <
+        then_branch = yes () => (float[4] a) { a = Neg (x) },
+        else_branch = no () => (float[2, 2] b) { s = Constant <value = int64[2] {2, 2}> () b = Reshape (x, s) }
+      >
+    }"""
+    with pytest.raises(UnsupportedOpError, match=r"\(If, .*ranks differ"):
+        compile_text(text)
+
+
 def test_known_condition_takes_one_branch_of_another_shape():
     text = """main (float[3] x) => (float[1, 3] y)
     {

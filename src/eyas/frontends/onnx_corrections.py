@@ -69,6 +69,15 @@ def _refuse_space_to_depth(node: onnx.NodeProto, ranks: dict[str, int]) -> str |
     return "only mode DCR is" if _attribute(node, "mode", b"DCR") != b"DCR" else None
 
 
+def _refuse_if(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
+    branches = [found.g.output for found in node.attribute if found.HasField("g")]
+    for then, otherwise in zip(*branches, strict=True):
+        types = then.type.tensor_type, otherwise.type.tensor_type
+        if all(type_.HasField("shape") for type_ in types) and len({len(type_.shape.dim) for type_ in types}) > 1:
+            return f"its branches give '{then.name}' and '{otherwise.name}', whose ranks differ"
+    return None
+
+
 def _refuse_random(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
     return "it draws random numbers, which have no state to come from; pass them to the model as an input"
 
@@ -94,6 +103,7 @@ _REFUSED: dict[str, Callable[[onnx.NodeProto, dict[str, int]], str | None]] = {
     "Det": _refuse_determinant,
     "Dropout": _refuse_dropout,
     "GridSample": _refuse_grid_sample,
+    "If": _refuse_if,
     "LSTM": _refuse_peepholes,
     "Multinomial": _refuse_random,
     "NonMaxSuppression": _refuse_static_only,
