@@ -38,6 +38,7 @@ def command(
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     workers: Annotated[int, typer.Option(help="Processes that compile kernels; 0 for one per CPU.")] = 0,
+    runs: Annotated[int, typer.Option(min=1, help="Calls of each program; a race may show in one of many.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
     """Compare a compiled model with its framework, layer by layer; exit code 1 on a mismatch."""
@@ -57,7 +58,7 @@ def command(
             note(f"no --input: random numbers are used, from seed {seed}")
         return make_inputs(input or [], to_program_signature(program.signature), seed)
 
-    build = Build(device, threads, tuple(disable or ()), workers)
+    build = Build(device, threads, tuple(disable or ()), workers, runs)
     with _progress(json) as say:
         say("loading")
         source = open_source(str(model), (), {}, None, build)

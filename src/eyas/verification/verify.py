@@ -38,6 +38,7 @@ def verify(
     device: str = "local-task",
     threads: int | None = None,
     workers: int = 0,
+    runs: int = 1,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Compares a compiled model with its framework, layer by layer, on the same inputs.
@@ -45,12 +46,13 @@ def verify(
     `model` is what `eyas.compile` takes, `inputs` and `kwargs` are one call's arguments; without any, numbers drawn
     from `seed` are used, where shapes are known. The error of a layer is its largest difference relative to its largest
     magnitude; `rtol` and `atol` replace the tolerances of its element type. On a mismatch `bisect` names the pass or
-    strategy to blame, and `reproducer` is a folder for the smallest piece of the program that is still wrong.
+    strategy to blame, and `reproducer` is a folder for the smallest piece of the program that is still wrong. With
+    `runs` above 1 each program is called that often, and a result that changes counts.
 
         report = eyas.verify(model, (x,), bisect=True)
         assert report.ok, report
     """
-    build = Build(device, threads, tuple(disable), workers)
+    build = Build(device, threads, tuple(disable), workers, runs)
     traced = _takes_examples(model)
     source = open_source(model, inputs if traced else (), (kwargs or {}) if traced else {}, dynamic_shapes, build)
 
