@@ -53,7 +53,7 @@ def bisect(is_right: Callable[[tuple[str, ...]], bool]) -> Blame:
     """Finds what to blame for a program that is wrong; `is_right(off)` compiles it without the passes in `off`."""
     right = _Trials(is_right)
     if right(()):
-        return right.blame((), reason="the program is right when it is compiled again")
+        return right.blame((), reason="it is right when it is compiled and run again, as with a race; try more runs")
     if not right(OPTIONAL):
         return right.blame((), reason="it is still wrong with everything optional switched off")
     cures = [name for name in OPTIONAL if name not in _STRATEGIES and right((name,))]

@@ -87,7 +87,8 @@ class Report:
         return f"the program as it is, without layers as results, is wrong too{hint}"
 
     def _blamed(self, blame: Blame) -> list[str]:
-        tried = f"{len(blame.tried)} ways to compile it were tried"
+        count = len(blame.tried)
+        tried = "1 way to compile it was tried" if count == 1 else f"{count} ways to compile it were tried"
         if not blame.culprits:
             return [f"no pass or strategy is to blame alone: {blame.reason} ({tried})"]
         lines = [f"to blame: {blame.name} ({tried})"]

@@ -39,7 +39,7 @@ def test_nothing_optional_is_to_blame():
 
 def test_a_fault_that_does_not_come_back():
     blame = bisect(lambda off: True)
-    assert not blame.culprits and "right when it is compiled again" in blame.reason
+    assert not blame.culprits and "right when it is compiled and run again" in blame.reason
 
 
 def test_nothing_is_compiled_twice():
