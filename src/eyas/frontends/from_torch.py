@@ -18,13 +18,14 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.export.graph_signature import ConstantArgument
 from torch.utils import _pytree as pytree
-from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_MLIR_TYPE_ASM, FxImporter, GraphNodeImporter
+from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_MLIR_TYPE_ASM, FxImporter
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.contract import finish, keep_early_text, lower, prepare_context
 from eyas.frontends.locations import describe_source
 from eyas.frontends.program import EntryPoint, ImportedProgram, Source
 from eyas.frontends.states import bind_states
+from eyas.frontends.torch_complex import split_complex
 from eyas.frontends.torch_decompositions import decomposition_table
 from eyas.frontends.torch_signature import call_trees, make_signature
 from eyas.frontends.torch_states import RestoreWrites, expose_mutations, merge_aliases
@@ -32,6 +33,7 @@ from eyas.frontends.torch_weights import LiteralImporter, Locations, Weights
 from eyas.ir import PassPipeline
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
+from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.hold_small_types import HoldSmallTypes
 
 TO_TORCH_BACKEND = (
@@ -92,6 +94,7 @@ def import_exported(
             program = exported.run_decompositions(decomposition_table())
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {_first_line(error)}") from error
+        split_complex(program, decomposition_table())
     in_tree, out_tree = call_trees(program, argument_names)
     _drop_constant_outputs(program)
     signature = make_signature(program, in_tree, out_tree, dynamic_shapes)
@@ -111,7 +114,7 @@ def import_exported(
     module = importer.module
     early_text = keep_early_text(module)
     lower(module, TO_TORCH_BACKEND)
-    PassPipeline((ConvertRowUpdates(), ConvertDynamicViews())).run(module)
+    PassPipeline((ConvertRowUpdates(), ConvertDynamicViews(), ConvertTorchControlFlow())).run(module)
     lower(module, TO_LINALG)
     # torch rounds to this type in a way of its own.
     PassPipeline((HoldSmallTypes(saturate="f8e4m3fn"),)).run(module)
@@ -214,7 +217,7 @@ def _check_nodes(program: torch.export.ExportedProgram, locations: Locations) ->
         where = f"at {describe_source(location)}" if location else f"at input '{node.name}'"
         if isinstance(node.target, HigherOrderOperator):
             name = node.target.name()
-            if not hasattr(GraphNodeImporter, f"_import_hop_{name}"):
+            if not hasattr(LiteralImporter, f"_import_hop_{name}"):
                 raise UnsupportedOpError(f"'{name}' {where} is not supported: the importer has no rule for it")
         values = node.meta.get("val")
         for value in values if isinstance(values, (tuple, list)) else [values]:

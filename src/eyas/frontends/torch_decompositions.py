@@ -15,25 +15,45 @@ from typing import Any
 import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from eyas.frontends import torch_rare
+from eyas.frontends import (
+    torch_complex,
+    torch_convolution,
+    torch_fourier,
+    torch_indexing,
+    torch_rare,
+    torch_routing,
+    torch_selection,
+)
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
 
 
-@functools.cache
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """The importer's table with ours on top."""
+    return {**_table(), **torch_routing.library_decompositions()}
+
+
+@functools.cache
+def _table() -> dict[Any, Callable[..., Any]]:
     return {
         **get_decomposition_table(),
+        **torch_convolution.decompositions(),
         **torch_rare.decompositions(),
+        **torch_complex.decompositions(),
+        **torch_fourier.decompositions(),
+        **torch_routing.decompositions(),
+        **torch_selection.decompositions(),
         aten._safe_softmax.default: safe_softmax,
         aten._softmax.default: softmax,
         aten.constant_pad_nd.default: constant_pad_nd,
         aten.gelu.default: gelu,
+        aten.index.Tensor: torch_indexing.index,
+        aten.index_put.default: torch_indexing.index_put,
         aten.native_layer_norm.default: native_layer_norm,
         aten.pow.Tensor_Scalar: power,
         aten.scaled_dot_product_attention.default: scaled_dot_product_attention,
+        aten.topk.default: topk,
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
@@ -149,6 +169,11 @@ def constant_pad_nd(x: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
         dim, before, after = x.dim() - 1 - position // 2, min(pad[position], 0), min(pad[position + 1], 0)
         x = x.narrow(dim, -before, x.shape[dim] + before + after)
     return aten.constant_pad_nd(x, [max(amount, 0) for amount in pad], value)
+
+
+def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """Any order will do when none is asked for; the importer has only the sorted one."""
+    return NotImplemented if sorted else aten.topk(x, k, dim, largest, True)
 
 
 def power(x: Tensor, exponent: float) -> Tensor:

@@ -11,12 +11,12 @@ from torch_mlir.extras.fx_importer import (
     TORCH_DTYPE_TO_MLIR_TYPE_ASM,
     ContextCache,
     FxImporterHooks,
-    GraphNodeImporter,
 )
 
 from eyas.frontends.dtypes import numpy_dtype, short_name
-from eyas.frontends.literals import LARGEST_INLINE_BYTES, by_name, by_value
+from eyas.frontends.literals import LARGEST_INLINE_BYTES, by_name, by_value, literal
 from eyas.frontends.parameters import Parameter
+from eyas.frontends.torch_control_flow import ControlFlowImporter
 from eyas.ir import mlir
 
 
@@ -44,19 +44,20 @@ class Weights(FxImporterHooks):
         name = self._names.get(memory)
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise NotImplementedError(f"tensor '{name}' is {tensor.layout}; only dense tensors are supported")
-        element_type = TORCH_DTYPE_TO_MLIR_TYPE_ASM[tensor.dtype]
+        # Bytes are held wide; `literal` says why.
+        values = tensor.to(torch.int32) if tensor.dtype == torch.uint8 else tensor
+        element_type = TORCH_DTYPE_TO_MLIR_TYPE_ASM[values.dtype]
         attribute = self._attributes.get(memory)
         if attribute is None:
-            if tensor.numel() * tensor.element_size() <= LARGEST_INLINE_BYTES:
-                attribute = by_value(as_numpy(tensor), element_type)
+            if values is tensor and values.numel() * values.element_size() <= LARGEST_INLINE_BYTES:
+                attribute = by_value(as_numpy(values), element_type)
             else:
                 key = self._unique(name or f"tensor_{len(self.parameters)}")
-                dtype = short_name(str(tensor.dtype), f"parameter '{key}'")
-                self.parameters[key] = Parameter(key, dtype, tuple(tensor.shape), lambda: as_numpy(tensor))
+                dtype = short_name(str(values.dtype), f"parameter '{key}'")
+                self.parameters[key] = Parameter(key, dtype, tuple(tensor.shape), lambda: as_numpy(values))
                 attribute = by_name(key, tuple(tensor.shape), element_type)
             self._attributes[memory] = attribute
-        result = gni._cc.tensor_to_vtensor_type(tensor)
-        return mlir.Operation.create("torch.vtensor.literal", results=[result], attributes={"value": attribute}).result
+        return literal(attribute, gni._cc.tensor_to_vtensor_type(tensor))
 
     def _unique(self, name: str) -> str:
         key, number = name, 0
@@ -73,7 +74,7 @@ def identity(tensor: torch.Tensor) -> tuple[Any, ...]:
     return (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
 
-class LiteralImporter(GraphNodeImporter):
+class LiteralImporter(ControlFlowImporter):
     """Asks the hook for every literal tensor; the base class would first copy booleans to bytes."""
 
     def _import_literal(self, py_value: Any, info: Any = None) -> mlir.Value:

@@ -1,0 +1,115 @@
+"""Gradients of convolutions as convolutions, for any number of dimensions, stride, dilation and groups.
+
+The importer's own lowering of `aten.convolution_backward` fails for groups, and gives wrong numbers for the transposed
+convolution with groups that the gradient of the input is. Here both gradients are plain convolutions:
+
+    y[n, o, q] = sum over i, k of  x[n, i, q s + k d - p] w[o, i, k]
+    gx[n, i, r] = sum over o, k of  z[n, o, r + p - k d] w[o, i, k]        z: gy with s - 1 zeros between its elements
+    gw[o, i, k] = sum over n, q of  x[n, i, q s + k d - p] gy[n, o, q]     strides and dilations have changed places
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    return {aten.convolution_backward.default: convolution_backward}
+
+
+def convolution_backward(
+    gradient: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The gradients of input, weight and bias that `output_mask` asks for."""
+    rank = x.dim() - 2
+    stride, padding, dilation = (_spread(one, rank) for one in (stride, padding, dilation))
+    of_input = of_weight = of_bias = None
+    if output_mask[0] and transposed:
+        of_input = aten.convolution(gradient, weight, None, stride, padding, dilation, False, [0] * rank, groups)
+    elif output_mask[0]:
+        of_input = _input_gradient(gradient, weight, x.shape[2:], stride, padding, dilation, groups)
+    if output_mask[1]:
+        # A transposed convolution is the gradient of a plain one, whose input is our output.
+        small, large = (x, gradient) if transposed else (gradient, x)
+        of_weight = _weight_gradient(large, small, weight.shape, stride, padding, dilation, groups)
+    if output_mask[2]:
+        of_bias = gradient.sum([0, *range(2, gradient.dim())])
+    return of_input, of_weight, of_bias
+
+
+def _spread(values: Sequence[int], rank: int) -> list[int]:
+    return list(values) * rank if len(values) == 1 else list(values)
+
+
+def _input_gradient(
+    gradient: Tensor,
+    weight: Tensor,
+    sizes: Sequence[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+) -> Tensor:
+    rank, kernel = len(sizes), weight.shape[2:]
+    around: list[int] = []
+    for dim in reversed(range(rank)):
+        reach = dilation[dim] * (kernel[dim] - 1)
+        spread = (gradient.shape[2 + dim] - 1) * stride[dim] + 1
+        before = reach - padding[dim]
+        # Positions behind the last window get zeros too.
+        around += [before, sizes[dim] + reach - before - spread]
+    spaced = aten.constant_pad_nd(_insert_zeros(gradient, stride), around, 0.0)
+    outputs, inputs = weight.shape[0] // groups, weight.shape[1]
+    turned = weight.reshape(groups, outputs, inputs, *kernel).transpose(1, 2)
+    turned = turned.reshape(groups * inputs, outputs, *kernel).flip(list(range(2, 2 + rank)))
+    return aten.convolution(spaced, turned, None, [1] * rank, [0] * rank, dilation, False, [0] * rank, groups)
+
+
+def _insert_zeros(x: Tensor, stride: list[int]) -> Tensor:
+    """`stride - 1` zeros between neighbours: each element becomes a row that starts with it, and rows are joined."""
+    for dim, step in enumerate(stride, 2):
+        if step == 1:
+            continue
+        size = x.shape[dim]
+        behind = [0, 0] * (x.dim() - 1 - dim) + [0, step - 1]
+        rows = aten.constant_pad_nd(x.unsqueeze(dim + 1), behind, 0.0)
+        joined = rows.reshape(*x.shape[:dim], size * step, *x.shape[dim + 1 :])
+        x = joined.narrow(dim, 0, (size - 1) * step + 1)
+    return x
+
+
+def _weight_gradient(
+    x: Tensor,
+    gradient: Tensor,
+    shape: Sequence[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+) -> Tensor:
+    """Samples take the place of channels: each input channel is an image, each output channel a filter."""
+    rank, samples, inputs = len(stride), x.shape[0], shape[1]
+    images = x.reshape(samples, groups, inputs, *x.shape[2:]).transpose(0, 2)
+    images = images.reshape(inputs, groups * samples, *x.shape[2:])
+    filters = gradient.transpose(0, 1)
+    found = aten.convolution(images, filters, None, dilation, padding, stride, False, [0] * rank, groups)
+    for dim, size in enumerate(shape[2:], 2):
+        # What the stride left over at the end would give further taps.
+        found = found.narrow(dim, 0, size)
+    return found.transpose(0, 1).contiguous()

@@ -1,0 +1,199 @@
+"""How torch's Fourier transforms are taken apart: into real products, as `fourier.py` says."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from eyas.frontends.fourier import Fourier
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+# Transforms that torch itself writes with the three that follow.
+_COMPOSITE = (
+    "fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fftshift fft_ifftshift"
+    " fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2"
+    " fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn"
+).split()
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """These, by op."""
+    composite = {
+        overload: functools.partial(_as_torch_does, overload)
+        for name in _COMPOSITE
+        for overload in (getattr(aten, name).default,)
+    }
+    return {
+        **composite,
+        aten.istft.default: inverse_short_time,
+        aten.stft.default: functools.partial(_as_torch_does, aten.stft.default),
+        aten.stft.center: functools.partial(_as_torch_does, aten.stft.center),
+        aten._fft_c2c.default: complex_to_complex,
+        aten._fft_c2r.default: complex_to_real,
+        aten._fft_r2c.default: real_to_complex,
+    }
+
+
+def _as_torch_does(overload: Any, *args: Any, **kwargs: Any) -> Any:
+    return overload._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+
+
+class _TorchFourier(Fourier[Tensor]):
+    def shape(self, value: Tensor) -> list[int]:
+        return list(value.shape)
+
+    def roots(self, rows: int, columns: int, length: int, sign: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        # Exact for every length: the angle is reduced as an integer, and computed once, when the model is compiled.
+        row = torch.arange(rows, device=like.device).unsqueeze(1)
+        turns = torch.remainder(row * torch.arange(columns, device=like.device), length)
+        angle = turns.to(torch.float64) * (sign * 2 * math.pi / length)
+        return torch.cos(angle).to(like.dtype), torch.sin(angle).to(like.dtype)
+
+    def half_roots(self, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        cosines, sines = self.roots(length // 2 + 1, length, length, 1, like)
+        row = torch.arange(length // 2 + 1, device=like.device).unsqueeze(1)
+        weight = torch.where((row == 0) | (2 * row == length), 1.0, 2.0).to(like.dtype)
+        return cosines * weight, sines * weight
+
+    def dot(self, value: Tensor, table: Tensor) -> Tensor:
+        return torch.matmul(value, table)
+
+    def add(self, one: Tensor, other: Tensor) -> Tensor:
+        return one + other
+
+    def subtract(self, one: Tensor, other: Tensor) -> Tensor:
+        return one - other
+
+    def multiply_table(self, value: Tensor, table: Tensor) -> Tensor:
+        return value * table
+
+    def reshape(self, value: Tensor, shape: Sequence[int]) -> Tensor:
+        return value.reshape(list(shape))
+
+    def transpose(self, value: Tensor, order: Sequence[int]) -> Tensor:
+        return value.permute(list(order))
+
+
+_FOURIER = _TorchFourier()
+
+
+def complex_to_complex(x: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
+    """A transform of complex values along several dimensions."""
+    if not _is_static(x, dim):
+        return NotImplemented
+    parts = _parts(x)
+    for axis in dim:
+        parts = _FOURIER.transform(parts, axis % x.dim(), -1 if forward else 1)
+    return _scaled_complex(parts, _factor([x.shape[axis] for axis in dim], normalization))
+
+
+def real_to_complex(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
+    """A transform of real values; `onesided` keeps the half of the last dimension from which the rest follows."""
+    if not _is_static(x, dim):
+        return NotImplemented
+    lengths = [x.shape[axis] for axis in dim]
+    last = dim[-1] % x.dim()
+    if onesided and not _FOURIER.is_split(x.shape[last]):
+        parts = _FOURIER.transform_real(x, last)
+    else:
+        parts = _FOURIER.transform((x, torch.zeros_like(x)), last, -1)
+        if onesided:
+            parts = _first(parts, last, x.shape[last] // 2 + 1)
+    for axis in dim[:-1]:
+        parts = _FOURIER.transform(parts, axis % x.dim(), -1)
+    return _scaled_complex(parts, _factor(lengths, normalization))
+
+
+def complex_to_real(x: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
+    """The inverse of the onesided transform."""
+    if not _is_static(x, dim) or not isinstance(last_dim_size, int):
+        return NotImplemented
+    parts = _parts(x)
+    for axis in dim[:-1]:
+        parts = _FOURIER.transform(parts, axis % x.dim(), 1)
+    last = dim[-1] % x.dim()
+    half = last_dim_size // 2 + 1
+    result = _FOURIER.real_from_half(_first(parts, last, half), last, last_dim_size)
+    factor = _factor([*(x.shape[axis] for axis in dim[:-1]), last_dim_size], normalization)
+    return result if factor == 1.0 else result * factor
+
+
+def inverse_short_time(
+    x: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """Frames are transformed back, added where they overlap, and divided by the sum of the squared windows.
+
+    torch also checks that this sum is nowhere 0, which depends on the window's values; here such samples become NaN.
+    """
+    hop, width = hop_length or n_fft // 4, win_length or n_fft
+    frames = x.transpose(-1, -2)
+    norm = "ortho" if normalized else "backward"
+    if return_complex:
+        pieces = torch.fft.ifft(frames, n_fft, norm=norm)
+    elif onesided is False:
+        pieces = torch.fft.irfft(frames[..., : n_fft // 2 + 1], n_fft, norm=norm)
+    else:
+        pieces = torch.fft.irfft(frames, n_fft, norm=norm)
+    if window is None:
+        window = torch.ones(width, dtype=x.real.dtype, device=x.device)
+    left = (n_fft - width) // 2
+    window = torch.nn.functional.pad(window, (left, n_fft - width - left))
+    count = frames.shape[-2]
+    total = n_fft + hop * (count - 1)
+    start = torch.arange(count, device=x.device).unsqueeze(1) * hop
+    places = (start + torch.arange(n_fft, device=x.device)).reshape(-1)
+    signal = _overlap(pieces * window, places, total)
+    weight = _overlap((window * window).expand(count, n_fft), places, total)
+    first = n_fft // 2 if center else 0
+    if length is not None:
+        last = min(first + length, total)
+    else:
+        last = total - n_fft // 2 if center else total
+    result = signal[..., first:last] / weight[first:last]
+    missing = 0 if length is None else length - (last - first)
+    return torch.nn.functional.pad(result, (0, missing)) if missing else result
+
+
+def _overlap(pieces: Tensor, places: Tensor, total: int) -> Tensor:
+    """The last two dimensions as one, added up by place."""
+    flat = pieces.reshape(*pieces.shape[:-2], -1)
+    return flat.new_zeros((*flat.shape[:-1], total)).index_add(-1, places, flat)
+
+
+def _is_static(x: Tensor, dim: Sequence[int]) -> bool:
+    return all(isinstance(x.shape[axis], int) for axis in dim)
+
+
+def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
+    pairs = torch.view_as_real(x)
+    return pairs.select(-1, 0), pairs.select(-1, 1)
+
+
+def _first(parts: tuple[Tensor, Tensor], dim: int, count: int) -> tuple[Tensor, Tensor]:
+    return parts[0].narrow(dim, 0, count), parts[1].narrow(dim, 0, count)
+
+
+def _factor(lengths: Sequence[int], normalization: int) -> float:
+    """torch's codes: 0 none, 1 by the root of the count, 2 by the count."""
+    count = math.prod(lengths)
+    return {0: 1.0, 1: 1.0 / math.sqrt(count), 2: 1.0 / count}[normalization]
+
+
+def _scaled_complex(parts: Sequence[Tensor], factor: float) -> Tensor:
+    scaled = [part if factor == 1.0 else part * factor for part in parts]
+    return torch.view_as_complex(torch.stack(scaled, -1))

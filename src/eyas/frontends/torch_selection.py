@@ -1,0 +1,210 @@
+"""How torch's ops that choose elements are taken apart: masks, unique values, order statistics, partial writes.
+
+What has a size that depends on data becomes `nonzero`, the one such op that the importer lowers, and gathers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """These, by op."""
+    return {
+        aten._cdist_forward.default: distances,
+        aten._pdist_forward.default: pairwise_distances,
+        aten._unique2.default: unique,
+        aten.cummax.default: lambda x, dim: running_extreme(x, dim, torch.ge),
+        aten.cummin.default: lambda x, dim: running_extreme(x, dim, torch.le),
+        aten.diagonal_scatter.default: diagonal_scatter,
+        aten.index_reduce.default: index_reduce,
+        aten.masked_select.default: masked_select,
+        aten.median.default: lambda x: median(x.reshape(-1), 0)[0],
+        aten.median.dim: median,
+        aten.mode.default: mode,
+        aten.nanmedian.default: lambda x: median(x.reshape(-1), 0, ignore_nan=True)[0],
+        aten.nanmedian.dim: lambda x, dim, keepdim=False: median(x, dim, keepdim, ignore_nan=True),
+        aten.put.default: put,
+        # The importer's sort keeps the order of equal elements.
+        aten.sort.stable: lambda x, *, stable, dim=-1, descending=False: torch.sort(x, dim, descending),
+        aten.unique_consecutive.default: unique_consecutive,
+        aten.unique_dim.default: unique_slices,
+    }
+
+
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask, broadcast, is true."""
+    x, mask = torch.broadcast_tensors(x, mask)
+    return x.reshape(-1)[torch.nonzero(mask.reshape(-1)).squeeze(1)]
+
+
+def index_by_mask(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    """Masks among the indices become the positions of their true elements."""
+    masks = (torch.bool, torch.uint8)
+    if not any(index is not None and index.dtype in masks for index in indices):
+        return NotImplemented
+    plain: list[Tensor | None] = []
+    for index in indices:
+        if index is None or index.dtype not in masks:
+            plain.append(index)
+        else:
+            positions = torch.nonzero(index)
+            plain += [positions[:, dim] for dim in range(index.dim())]
+    return aten.index.Tensor(x, plain)
+
+
+def unique(
+    x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Values in rising order, where each element went, and how often each occurs."""
+    flat = x.reshape(-1)
+    ordered, origin = torch.sort(flat, stable=True)
+    values, ranks, counts = unique_consecutive(ordered, True, return_counts)
+    inverse = torch.zeros_like(ranks).scatter(0, origin, ranks).reshape(x.shape)
+    return values, inverse if return_inverse else ranks.new_empty(0), counts
+
+
+def unique_consecutive(
+    x: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same for runs of equal elements, or of equal slices along a dimension."""
+    if dim is None:
+        return _runs(x.reshape(-1), x.shape, return_inverse, return_counts, 0)
+    return _runs(x, (x.shape[dim],), return_inverse, return_counts, dim)
+
+
+def unique_slices(
+    x: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Unique slices in lexicographic order: sorted by each column, the last first, stably."""
+    rows = x.movedim(dim, 0).reshape(x.shape[dim], -1)
+    if not isinstance(rows.shape[1], int):
+        return NotImplemented
+    order = torch.arange(x.shape[dim], device=x.device)
+    for column in range(rows.shape[1] - 1, -1, -1):
+        order = order[torch.sort(rows[order, column], stable=True)[1]]
+    values, ranks, counts = _runs(x.index_select(dim, order), (x.shape[dim],), True, return_counts, dim)
+    inverse = torch.zeros_like(ranks).scatter(0, order, ranks)
+    return values, inverse if return_inverse else ranks.new_empty(0), counts
+
+
+def _runs(
+    x: Tensor, shape: Sequence[int], return_inverse: bool, return_counts: bool, dim: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    rows = x.movedim(dim, 0)
+    rows = rows.reshape(rows.shape[0], -1)
+    differs = (rows[1:] != rows[:-1]).any(1)
+    begins = torch.cat([torch.ones_like(rows[:1, 0], dtype=torch.bool), differs])
+    starts = torch.nonzero(begins).squeeze(1)
+    nothing = starts.new_empty(0)
+    inverse = (begins.to(torch.int64).cumsum(0) - 1).reshape(shape) if return_inverse else nothing
+    counts = nothing
+    if return_counts:
+        ends = torch.cat([starts[1:], starts.new_full((1,), rows.shape[0])])
+        counts = ends - starts
+    return x.index_select(dim, starts), inverse, counts
+
+
+def median(x: Tensor, dim: int, keepdim: bool = False, ignore_nan: bool = False) -> tuple[Tensor, Tensor]:
+    """The lower of the middle elements in sorted order; NaN when there is one, unless those are ignored."""
+    ordered, origin = torch.sort(x, dim=dim, stable=True)
+    count = x.shape[dim]
+    if x.is_floating_point():
+        missing = x.isnan().sum(dim, keepdim=True)
+        rank = torch.where(missing == count, 0, (count - missing - 1) // 2)
+        if not ignore_nan:
+            rank = torch.where(missing > 0, count - missing, (count - 1) // 2)
+    else:
+        rank = torch.full_like(ordered.select(dim, 0), (count - 1) // 2, dtype=torch.int64).unsqueeze(dim)
+    values, indices = ordered.gather(dim, rank), origin.gather(dim, rank)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The most frequent element, the least of several, and the last place where it is."""
+    ordered, origin = torch.sort(x, dim=dim, stable=True)
+    ordered, origin = ordered.movedim(dim, -1), origin.movedim(dim, -1)
+    counts = (ordered.unsqueeze(-1) == ordered.unsqueeze(-2)).sum(-1)
+    first = counts.argmax(-1, keepdim=True)
+    last = first + counts.gather(-1, first) - 1
+    values, indices = ordered.gather(-1, first).movedim(-1, dim), origin.gather(-1, last).movedim(-1, dim)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def running_extreme(x: Tensor, dim: int, wins: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """The extreme of all elements so far and its last place; steps of doubling distance see all of them."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    length = x.shape[dim]
+    if not isinstance(length, int):
+        return NotImplemented
+    values = x.movedim(dim, -1)
+    indices = torch.arange(length, device=x.device).expand(values.shape)
+    step = 1
+    while step < length:
+        before, here = values[..., :-step], values[..., step:]
+        stays = wins(here, before)
+        if x.is_floating_point():
+            stays = here.isnan() | (stays & torch.logical_not(before.isnan()))
+        later = torch.where(stays, here, before)
+        later_indices = torch.where(stays, indices[..., step:], indices[..., :-step])
+        values = torch.cat([values[..., :step], later], -1)
+        indices = torch.cat([indices[..., :step], later_indices], -1)
+        step *= 2
+    return values.movedim(-1, dim), indices.movedim(-1, dim)
+
+
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Writes elements by their position in the flattened tensor."""
+    flat, places = x.reshape(-1), index.reshape(-1)
+    places = torch.where(places < 0, places + flat.shape[0], places)
+    return flat.index_put((places,), source.reshape(-1), accumulate).reshape(x.shape)
+
+
+def index_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """A scatter-reduction whose places are the same across all other dimensions."""
+    shape = [1] * source.dim()
+    shape[dim] = -1
+    places = index.to(torch.int64).reshape(shape).expand(source.shape)
+    return torch.scatter_reduce(x, dim, places, source, reduce, include_self=include_self)
+
+
+def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Writes a diagonal, which is where the two positions differ by the offset."""
+    moved = x.movedim((dim1, dim2), (0, 1))
+    length = source.shape[-1]
+    along = torch.arange(length, device=x.device)
+    rows, columns = along + max(-offset, 0), along + max(offset, 0)
+    return moved.index_put((rows, columns), source.movedim(-1, 0)).movedim((0, 1), (dim1, dim2))
+
+
+def distances(x: Tensor, y: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
+    """Norms of the differences of all pairs of rows."""
+    return _norm(x.unsqueeze(-2) - y.unsqueeze(-3), p)
+
+
+def pairwise_distances(x: Tensor, p: float = 2.0) -> Tensor:
+    """Norms of the differences of the pairs of rows above the diagonal."""
+    rows, columns = torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device)
+    return _norm(x[rows] - x[columns], p)
+
+
+def _norm(x: Tensor, p: float) -> Tensor:
+    magnitude = x.abs()
+    if p == 0:
+        return (magnitude != 0).to(x.dtype).sum(-1)
+    if p == 1:
+        return magnitude.sum(-1)
+    if p == 2:
+        return (x * x).sum(-1).sqrt()
+    if p == float("inf"):
+        return magnitude.amax(-1)
+    return magnitude.pow(p).sum(-1).pow(1.0 / p)
