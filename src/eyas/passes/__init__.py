@@ -29,6 +29,7 @@ PASSES: dict[str, str] = {
     "outline-dispatches": "dispatch.outline_dispatches",
     "plan-memory": "schedule.plan_memory",
     "propagate-transposes": "optimize.propagate_transposes",
+    "quantize-contractions": "optimize.quantize_contractions",
     "reuse-in-place": "schedule.reuse_in_place",
     "unify-dimensions": "dispatch.unify_dimensions",
     "select-strategies": "hal.select_strategies",

@@ -59,6 +59,7 @@ class Options:
 
 OPTIONAL = (
     "widen-accumulators",
+    "quantize-contractions",
     "narrow-contractions",
     "convert-conv-layout",
     "propagate-transposes",
@@ -113,6 +114,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
     return [
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
         _make("widen-accumulators"),
+        _make("quantize-contractions"),
         _make("narrow-contractions"),
         _make("convert-conv-layout"),
         _make("propagate-transposes"),

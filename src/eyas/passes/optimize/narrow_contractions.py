@@ -99,7 +99,7 @@ def _narrow_source(value: mlir.Value) -> mlir.Value | None:
         if source is None:
             return None
         with mlir.InsertionPoint(op), op.location:
-            return _REBUILD.get(op.name, _rebuild_view)(op, source)
+            return _REBUILD.get(op.name, rebuild_view)(op, source)
     return None
 
 
@@ -129,7 +129,8 @@ def _rebuild_transpose(op: mlir.Operation, source: mlir.Value) -> mlir.Value:
     return transpose(source, permutation_of(op))
 
 
-def _rebuild_view(op: mlir.Operation, source: mlir.Value) -> mlir.Value:
+def rebuild_view(op: mlir.Operation, source: mlir.Value) -> mlir.Value:
+    """The same view of a tensor of another type."""
     result = mlir.RankedTensorType.get(list(mlir.RankedTensorType(op.results[0].type).shape), element_type(source))
     attributes = {name: op.attributes[name] for name in op.attributes}
     operands = [source, *list(op.operands)[1:]]
@@ -137,13 +138,17 @@ def _rebuild_view(op: mlir.Operation, source: mlir.Value) -> mlir.Value:
 
 
 def _rebuild_pad(op: mlir.Operation, source: mlir.Value) -> mlir.Value | None:
-    """Padding with a number that the narrow type has."""
-    body = op.regions[0].blocks[0]
-    padding = defining_op(list(body.operations)[-1].operands[0])
-    element = element_type(source)
-    if padding is None or padding.name != "arith.constant" or "nofold" in op.attributes:
+    padding = defining_op(list(op.regions[0].blocks[0].operations)[-1].operands[0])
+    if padding is None or padding.name != "arith.constant":
         return None
-    number = mlir.IntegerAttr(padding.attributes["value"]).value
+    return rebuild_pad(op, source, mlir.IntegerAttr(padding.attributes["value"]).value)
+
+
+def rebuild_pad(op: mlir.Operation, source: mlir.Value, number: int) -> mlir.Value | None:
+    """The same padding of a tensor of integers with `number`, if its type has it."""
+    element = mlir.IntegerType(element_type(source))
+    if "nofold" in op.attributes:
+        return None
     if not -(1 << (element.width - 1)) <= number < 1 << (element.width - 1):
         return None
     scalar = arith.constant(element, number)
