@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from eyas.errors import EyasError
 
 if TYPE_CHECKING:
-    from eyas.api import compile, export
+    from eyas.api import compile, export, training_step
     from eyas.frontends.entries import Entry
+    from eyas.frontends.torch_training import TrainingStep
     from eyas.runtime import Module, load
     from eyas.targets import Target
     from eyas.verification.verify import verify
@@ -23,13 +24,27 @@ _LAZY = {
     "Entry": "eyas.frontends.entries",
     "compile": "eyas.api",
     "export": "eyas.api",
+    "TrainingStep": "eyas.frontends.torch_training",
     "load": "eyas.runtime",
+    "training_step": "eyas.api",
     "verify": "eyas.verification.verify",
     "Module": "eyas.runtime",
     "Target": "eyas.targets",
 }
 
-__all__ = ["Entry", "EyasError", "Module", "Target", "__version__", "compile", "export", "load", "verify"]
+__all__ = [
+    "Entry",
+    "EyasError",
+    "Module",
+    "Target",
+    "TrainingStep",
+    "__version__",
+    "compile",
+    "export",
+    "load",
+    "training_step",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -87,6 +87,22 @@ def compile(
         compilation = Compilation.of(imported, options)
         compilation.run(dump=dump)
     return _load(compilation, device, threads)
+
+
+def training_step(
+    model: Any, loss: Callable[..., Any] | None, optimizer: Any, example_batch: Sequence[Any], **options: Any
+) -> Module:
+    """Compiles a training step of a PyTorch model: calling the module with a batch returns the loss, and updates
+    parameters, buffers and the optimiser's tensors inside. Takes the keywords of `eyas.compile`.
+
+        module = eyas.training_step(model, nn.CrossEntropyLoss(), torch.optim.AdamW(model.parameters()), (x, y))
+        for x, y in batches:
+            loss = module(x, y)
+        model.load_state_dict(module.state.torch(), strict=False)
+    """
+    from eyas.frontends.torch_training import TrainingStep
+
+    return compile(TrainingStep(model, loss, optimizer), example_batch, **options)
 
 
 def _load(compilation: Compilation, device: str, threads: int | None) -> Module:

@@ -63,6 +63,8 @@ def frontend_of(model: Any) -> str:
         raise UsageError(f"cannot tell what '{path}' is from its ending; accepted: {', '.join(_BY_SUFFIX)}")
     if isinstance(model, (str, bytes, bytearray, memoryview)):
         return "from_mlir"
+    if isinstance(own := getattr(type(model), "eyas_frontend", None), str):
+        return own
     # A class of the framework anywhere among the bases decides, so that users' own subclasses are seen.
     packages = {base.__module__.partition(".")[0] for base in type(model).__mro__}
     if packages & {"torch"}:

@@ -120,20 +120,20 @@ def merge_aliases(program: torch.export.ExportedProgram) -> None:
             node.replace_all_uses_with(kept)
             graph.erase_node(node)
             dropped.append(spec)
-        elif spec.kind == InputKind.CONSTANT_TENSOR and _is_written(node):
+        elif spec.kind == InputKind.CONSTANT_TENSOR and is_written(node):
             spec.kind, spec.persistent = InputKind.BUFFER, False
     if dropped:
         signature.input_specs[:] = [spec for spec in signature.input_specs if spec not in dropped]
         program.graph_module.recompile()
 
 
-def _is_written(value: torch.fx.Node) -> bool:
+def is_written(value: torch.fx.Node) -> bool:
     """Whether an in-place op writes to a tensor, or to a view of it."""
     for user in value.users:
         schema = getattr(user.target, "_schema", None)
         arguments = zip(schema.arguments, user.args, strict=False) if schema is not None else ()
         aliases = [argument.alias_info for argument, given in arguments if given is value and argument.alias_info]
-        if any(alias.is_write for alias in aliases) or (aliases and _is_written(user)):
+        if any(alias.is_write for alias in aliases) or (aliases and is_written(user)):
             return True
     return False
 

@@ -171,7 +171,10 @@ class Compilation:
         """Encodes the program after the last phase. `external_weights` is a safetensors file to write, which must
         then stay beside the module."""
         used = {op.attributes["index"].value for op in find_ops(self.module, "vm.param")}
-        names = list(dict.fromkeys(op.attributes["index"].value for op in find_ops(self.module, "vm.state")))
+        variables = {op.attributes["index"].value for op in find_ops(self.module, "vm.state")}
+        # In the frontend's order, which is the model's.
+        order = {key: position for position, key in enumerate(self.parameters)}
+        names = sorted(variables, key=lambda name: order.get(flow.initial_key(name), 0))
         missing = (used | {flow.initial_key(name) for name in names}) - set(self.parameters)
         if missing:
             raise CompileError(
