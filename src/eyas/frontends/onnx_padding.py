@@ -50,8 +50,12 @@ def _same(
 ) -> list[int]:
     ones = [1] * len(sizes)
     spans = zip(sizes, window, attributes.get("strides", ones), attributes.get("dilations", ones), strict=True)
-    totals = [_total(*span) for span in spans]
-    if None in totals:
+    totals: list[int] = []
+    for span in spans:
+        total = _total(*span)
+        if total is not None:
+            totals.append(total)
+    if len(totals) < len(sizes):
         why = "its padding depends on a size that is dynamic; give example inputs or fix the size"
         raise UnsupportedOpError(f"{describe_node(node, model)} is not supported: {why}")
     smaller, larger = [total // 2 for total in totals], [total - total // 2 for total in totals]

@@ -94,3 +94,19 @@ def test_a_branch_that_cannot_run_is_left_out_and_checked():
         np.testing.assert_allclose(module(np.array(condition), x), x @ w, rtol=1e-5, atol=1e-5)
         with pytest.raises(CallError, match=r"\(If, .*must go to its"):
             module(np.array(not condition), x)
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_results_of_branches_may_have_dynamic_sizes(grows):
+    """Sizes that the condition decides are known before the branch runs."""
+    then = branch(
+        [node("Concat", ["x", "x"], ["out"], axis=0) if grows else node("Neg", ["x"], ["out"])], "out", ["k", 4]
+    )
+    other = branch([constant("h", np.float32(0.5)), node("Mul", ["x", "h"], ["out"])], "out", ["n", 4])
+    choice = node("If", ["c"], ["z"], then_branch=then, else_branch=other)
+    model = model_with([choice, node("Abs", ["z"], ["y"])], {"c": (BOOL, []), "x": (FLOAT, ["n", 4])}, ["k", 4])
+    module = eyas.compile(model)
+    for size in (1, 3):
+        x = np.random.default_rng(size).standard_normal((size, 4)).astype(np.float32)
+        np.testing.assert_array_equal(module(np.array(True), x), np.abs(np.concatenate([x, x]) if grows else x))
+        np.testing.assert_array_equal(module(np.array(False), x), np.abs(x / 2))

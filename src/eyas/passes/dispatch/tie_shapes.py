@@ -8,9 +8,10 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, tensor
 
+from eyas.codegen.common.kernel import constant_int
 from eyas.dialects import flow
 from eyas.ir import Pass, run_upstream
-from eyas.ir.walk import defining_op, entry_block, find_ops, functions, is_tensor
+from eyas.ir.walk import defining_op, entry_block, find_ops, functions, is_tensor, remap_operands
 
 _RESOLVE = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims,canonicalize,cse"
 
@@ -46,7 +47,8 @@ class TieShapes(Pass):
 
 def _look_through(module: mlir.Module) -> bool:
     """Takes sizes of which upstream knows nothing from where they come from: those of tm_tensor results from the
-    operands that they are written to, those of loops that keep shapes from before the loop."""
+    operands that they are written to, those of loops that keep shapes from before the loop, those of conditions from
+    where their branches were asked."""
     changed = False
     for dim in find_ops(module, "tensor.dim"):
         owner = defining_op(dim.operands[0])
@@ -57,11 +59,31 @@ def _look_through(module: mlir.Module) -> bool:
         elif owner is not None and KEEPS_SHAPE in owner.attributes:
             dim.operation.operands[0] = _kept(owner, mlir.OpResult(dim.operands[0]).result_number)
             changed = True
+        elif owner is not None and owner.name == "scf.if" and (size := _tied(dim.operands[0], dim.operands[1])):
+            dim.result.replace_all_uses_with(size)
+            changed = True
     return changed
+
+
+def _tied(value: mlir.Value, index: mlir.Value) -> mlir.Value | None:
+    """The size that the value's `flow.tie_shape` states for a dimension."""
+    number = constant_int(index)
+    for use in value.uses:
+        user = use.owner.opview if isinstance(use.owner, mlir.Operation) else use.owner
+        if isinstance(user, flow.TieShapeOp):
+            places = [dim for _, dim in flow.dynamic_dims([value])]
+            size = list(user.dims)[places.index(number)] if number in places else None
+            owner = None if size is None else defining_op(size)
+            is_asking = owner is not None and owner.name == "tensor.dim" and owner.operands[0] == value
+            return None if is_asking else size
+    return None
 
 
 def _tie(op: mlir.OpView, result: mlir.Value) -> None:
     source = result
+    if op.operation.name == "scf.if" and KEEPS_SHAPE not in op.operation.attributes and _can_be_asked(op.operation):
+        _tie_branches(op.operation, result)
+        return
     if KEEPS_SHAPE in op.operation.attributes:
         source = _kept(op.operation, mlir.OpResult(result).result_number)
     with mlir.InsertionPoint.after(op), op.operation.location:
@@ -69,6 +91,36 @@ def _tie(op: mlir.OpView, result: mlir.Value) -> None:
             tensor.DimOp(value, arith.ConstantOp(mlir.IndexType.get(), dim).result).result
             for value, dim in flow.dynamic_dims([source])
         ]
+        flow.TieShapeOp(result, dims)
+
+
+def _can_be_asked(op: mlir.Operation) -> bool:
+    """Whether copies of the branches, outside, would go away once their sizes are known."""
+    names = [inner.operation.name for region in op.regions for inner in region.blocks[0].operations]
+    known = all(name.startswith(("arith.", "linalg.", "math.", "scf.yield", "tensor.")) for name in names)
+    return known and not find_ops(op, "cf.assert")
+
+
+def _tie_branches(op: mlir.Operation, result: mlir.Value) -> None:
+    """Sizes of what an scf.if yields: those of copies of its branches, of which only the sizes will be left."""
+    number = mlir.OpResult(result).result_number
+    sides = []
+    with mlir.InsertionPoint(op), op.location:
+        for region in op.regions:
+            copies: dict[mlir.Value, mlir.Value] = {}
+            *body, end = list(region.blocks[0].operations)
+            for inner in body:
+                copy = inner.operation.clone()
+                remap_operands(copy, copies)
+                copies.update(zip(inner.operation.results, copy.results, strict=True))
+            value = end.operands[number]
+            sides.append(copies.get(value, value))
+        dims = []
+        for _, dim in flow.dynamic_dims([result]):
+            index = arith.ConstantOp(mlir.IndexType.get(), dim).result
+            then, other = (tensor.DimOp(side, index).result for side in sides)
+            dims.append(arith.SelectOp(op.operands[0], then, other).result)
+    with mlir.InsertionPoint.after(op), op.location:
         flow.TieShapeOp(result, dims)
 
 

@@ -43,3 +43,33 @@ func.func @loop(%arg0: tensor<?xf32>, %go: i1) -> tensor<?xf32> {
   } attributes {flow.keeps_shape}
   return %0 : tensor<?xf32>
 }
+
+// Both branches of a condition give sizes that follow from the argument's; nothing else of their copies is left.
+// CHECK-LABEL: func.func @branches
+// CHECK-SAME: %[[C:.+]]: i1, %[[X:.+]]: tensor<?x4xf32>
+func.func @branches(%c: i1, %x: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+  %c2 = arith.constant 2 : index
+  %c0 = arith.constant 0 : index
+  // CHECK: %[[N:.+]] = tensor.dim %[[X]], %c0
+  // CHECK-NOT: tensor.pad
+  // CHECK: %[[FIRST:.+]] = arith.select %[[C]], %[[N]], %[[N]]
+  // CHECK: %[[MORE:.+]] = {{affine.apply|arith.addi}}
+  // CHECK: %[[SECOND:.+]] = arith.select %[[C]], %[[MORE]], %[[N]]
+  // CHECK: %[[R:.+]]:2 = scf.if
+  %r:2 = scf.if %c -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+    %zero = arith.constant 0.0 : f32
+    %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+    %e = tensor.empty(%n) : tensor<?x4xf32>
+    %twice = linalg.add ins(%x, %x : tensor<?x4xf32>, tensor<?x4xf32>) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>
+    %p = tensor.pad %x low[0, 0] high[2, 0] {
+    ^bb0(%i: index, %j: index):
+      tensor.yield %zero : f32
+    } : tensor<?x4xf32> to tensor<?x4xf32>
+    scf.yield %twice, %p : tensor<?x4xf32>, tensor<?x4xf32>
+  } else {
+    scf.yield %x, %x : tensor<?x4xf32>, tensor<?x4xf32>
+  }
+  // CHECK-DAG: flow.tie_shape{{.*}}%[[R]]#0, %[[FIRST]]
+  // CHECK-DAG: flow.tie_shape{{.*}}%[[R]]#1, %[[SECOND]]
+  return %r#0, %r#1 : tensor<?x4xf32>, tensor<?x4xf32>
+}
