@@ -40,6 +40,7 @@ GRAPHS: dict[str, Graph] = {
     "empty_slice_is_a_result": graph("jax", leaf("f32", 1, 6), op("slice", 0, slices=((0, 0, 1), (0, 1, 3)))),
     "sum_of_nothing": graph("jax", leaf("f32", 0, 3), op("sum", 0, axes=(0,), keep=True)),
     "product_of_nothing": graph("jax", leaf("i64", 0, N), op("prod", 0, axes=(0,), keep=True)),
+    "fill_is_a_result": graph("jax", leaf("bf16", 0), op("prod", 0, axes=(0,), keep=False)),
     # Dynamic dimensions through StableHLO.
     "composite": graph("jax", leaf("f32", N, 9), op("sinh", 0)),
     "top_k_composite": graph("jax", leaf("f32", N, 9), op("topk", 0, k=2, indices=False)),
@@ -95,6 +96,30 @@ GRAPHS: dict[str, Graph] = {
     ),
     "quotient_of_bytes": graph(
         "torch", leaf("u8", 17, kind="full"), leaf("u8", 17, kind="divisor"), op("floor_divide", 0, 1)
+    ),
+    "rest_of_bytes": graph("torch", leaf("u8", 17, kind="full"), leaf("u8", 17, kind="divisor"), op("fmod", 0, 1)),
+    "remainder_of_bytes": graph(
+        "torch", leaf("u8", 17, kind="full"), leaf("u8", 17, kind="divisor"), op("remainder", 0, 1)
+    ),
+    "rest_of_bytes_onnx": graph(
+        "onnx", leaf("u8", (5, 1, 0), 3, kind="full"), leaf("u8", kind="divisor"), op("fmod", 0, 1)
+    ),
+    "empty_bytes": graph("onnx", leaf("u8", 17, 0, constant=True), leaf("u8", 0), op("add", 0, 1)),
+    "constant_bytes_are_a_result": graph(
+        "torch",
+        leaf("u8", 9, 3, kind="full", constant=True),
+        leaf("f32", 3),
+        op("permute", 0, order=(1, 0)),
+        op("neg", 1),
+        results=(2, 3),
+    ),
+    "large_constant_bytes": graph(
+        "onnx",
+        leaf("u8", 99, 33, kind="full", constant=True),
+        leaf("u8", 33),
+        op("unsqueeze", 0, axis=0),
+        op("add", 0, 1),
+        results=(2, 3),
     ),
     "empty_reshape": graph("onnx", leaf("f32", 0, 5, 4), op("reshape", 0, shape=(0, 3))),
     "empty_product": graph("onnx", leaf("i32", 0, 2, 16), leaf("i32", 16, 5), op("matmul", 0, 1)),

@@ -11,7 +11,7 @@ from tests.fuzz.graph import Dim, Node, TensorType
 from tests.fuzz.ops import Op
 from tests.fuzz.shadow import DTYPES, UNIT, exact
 
-SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 0, 64)
+SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 0, 64, 65, 100, 127)
 LARGEST_LEAF, LARGEST_RESULT, LARGEST_RANK = 4096, 16384, 6
 
 Draw = Callable[[int], int]

@@ -156,10 +156,11 @@ def _import_mlir(graph: Graph) -> Any:
 class Emitter:
     """Collects nodes and initializers; calling it adds a node and returns the name of its result."""
 
-    def __init__(self, dtypes: dict[str, str]) -> None:
+    def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
-        self.dtypes = dtypes
+        self.dtypes: dict[str, str] = {}
+        self.shapes: dict[str, tuple[Any, ...]] = {}
 
     def __call__(self, op: str, inputs: Sequence[str], outputs: int = 1, **attrs: Any) -> Any:
         from onnx import helper
@@ -191,12 +192,15 @@ class Emitter:
 def onnx_model(graph: Graph) -> Any:
     from onnx import helper
 
-    dtypes = {f"v{index}": node.type.dtype for index, node in enumerate(graph.nodes)}
-    emit = Emitter(dtypes)
+    emit = Emitter()
     names: dict[int, str] = {}
+
+    def know(index: int, name: str) -> None:
+        kind = graph.nodes[index].type
+        names[index], emit.dtypes[name], emit.shapes[name] = name, kind.dtype, kind.shape
+
     for index, array in _constants(graph).items():
-        names[index] = emit.array(array)
-        emit.dtypes[names[index]] = graph.nodes[index].type.dtype
+        know(index, emit.array(array))
 
     def info(name: str, index: int) -> Any:
         kind = graph.nodes[index].type
@@ -206,11 +210,9 @@ def onnx_model(graph: Graph) -> Any:
     inputs = [info(f"v{index}", index) for index in graph.inputs]
     for index, node in enumerate(graph.nodes):
         if node.op == "input":
-            names[index] = f"v{index}"
+            know(index, f"v{index}")
         elif not node.is_leaf:
-            made = TABLE[node.op].onnx(emit, [names[i] for i in node.inputs], dict(node.attrs))
-            names[index] = made
-            emit.dtypes[made] = node.type.dtype
+            know(index, TABLE[node.op].onnx(emit, [names[i] for i in node.inputs], dict(node.attrs)))
     outputs = []
     for place, index in enumerate(graph.results):
         emit.nodes.append(helper.make_node("Identity", [names[index]], [f"r{place}"]))

@@ -6,22 +6,25 @@ gives for it, and then the model is raised to a newer opset; the error that is s
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 from torch_mlir.extras import onnx_importer
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends import onnx_prepare as prepare
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
-from eyas.frontends.literals import by_name, by_value
+from eyas.frontends.literals import by_name, by_value, literal
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx_rewrite_integer import use_integers
 from eyas.frontends.onnx_simplify import simplify
+from eyas.frontends.onnx_subgraphs import all_nodes, subgraphs
 from eyas.frontends.onnx_trial import try_lowering
 from eyas.frontends.onnx_types import hold_as_bytes
 from eyas.frontends.parameters import Parameter
@@ -144,7 +147,10 @@ def _blamed_ops(source: OnnxModel, error: FrontendError) -> set[str]:
     text = str(error)
     types = set(re.findall(r"\bonnx\.(\w+)", text))
     names = set(re.findall(r"node '([^']+)'", text))
-    return types | {node.op_type for node in source.proto.graph.node if node.name in names}
+    blamed = [node for node in all_nodes(source.proto.graph) if node.op_type in types or node.name in names]
+    # A loop that has no lowering may owe that to any operator in its body.
+    inside = {inner.op_type for node in blamed for graph in subgraphs(node) for inner in all_nodes(graph)}
+    return types | {node.op_type for node in blamed} | inside
 
 
 def _name_nodes(source: OnnxModel, message: str) -> str:
@@ -182,20 +188,28 @@ class _Values(onnx_importer.ContextCache):
             return by_value(values, str(self.tensor_element_type(tp.data_type)))
 
 
+def _widened(read: Callable[[], np.ndarray]) -> np.ndarray:
+    return read().astype(np.int32)
+
+
 def _import_weights(importer: onnx_importer.NodeImporter, source: OnnxModel) -> dict[str, Parameter]:
-    """Binds large initializers to literals that hold their names, ahead of the importer, which would want values."""
+    """Binds large initializers to literals that hold their names, ahead of the importer, which would want values; and
+    bytes, which it gets wrong."""
     parameters: dict[str, Parameter] = {}
     graph, cache = importer._gi, importer._cc
     for name, tensor in list(graph.initializer_map.items()):
-        if not is_large(tensor):
+        is_bytes = tensor.data_type == onnx.TensorProto.UINT8
+        if not is_large(tensor) and not is_bytes:
             continue
-        shape = tuple(tensor.dims)
-        parameters[name] = Parameter(name, str(dtype_of(tensor.data_type)), shape, source.reader(tensor))
+        shape, read = tuple(tensor.dims), source.reader(tensor)
+        dtype, element_type = str(dtype_of(tensor.data_type)), str(cache.tensor_element_type(tensor.data_type))
+        if is_bytes:
+            read = functools.partial(_widened, read)
+            dtype, element_type = "i32", "si32"
         with importer._c, mlir.InsertionPoint(importer._b), mlir.Location.name(name):
-            value = by_name(name, shape, str(cache.tensor_element_type(tensor.data_type)))
-            type_ = cache.tensor_proto_to_type(tensor)
-            literal = mlir.Operation.create("torch.vtensor.literal", results=[type_], attributes={"value": value})
-        importer._nv_map[name] = literal.result
+            parameters[name] = Parameter(name, dtype, shape, read)
+            value = literal(by_name(name, shape, element_type), cache.tensor_proto_to_type(tensor))
+        importer._nv_map[name] = value
         graph.value_info_map[name] = onnx.helper.make_tensor_value_info(name, tensor.data_type, shape)
         del graph.initializer_map[name]
     return parameters

@@ -33,6 +33,22 @@ def by_name(key: str, shape: tuple[int, ...], element_type: str) -> mlir.Attribu
     return mlir.Attribute.parse(f'dense_resource<"{quoted}"> : tensor<{dims}{element_type}>')
 
 
+def literal(attribute: mlir.Attribute, result: mlir.Type) -> mlir.Value:
+    """A torch literal. One of bytes has their values in `si32`, and they are converted: the importer makes literals
+    signless in one step and their types in another, and an unsigned one is invalid in between. They must be given by
+    name, so that the conversion is not folded."""
+    name = "torch.vtensor.literal"
+    if not str(result).endswith(",ui8>"):
+        return mlir.Operation.create(name, results=[result], attributes={"value": attribute}).result
+    wide = mlir.Type.parse(str(result).replace(",ui8>", ",si32>"))
+    values = mlir.Operation.create(name, results=[wide], attributes={"value": attribute}).result
+    code = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), 0)  # torch's number of uint8
+    integer = mlir.Type.parse("!torch.int")
+    number = mlir.Operation.create("torch.constant.int", results=[integer], attributes={"value": code}).result
+    convert = "torch.prims.convert_element_type"
+    return mlir.Operation.create(convert, results=[result], operands=[values, number]).result
+
+
 def resource_name(attribute: mlir.Attribute) -> str | None:
     """The name inside `dense_resource<name>`, or None for another kind of attribute."""
     # The binding has no class test for resources; printing is cheap for all but dense elements.

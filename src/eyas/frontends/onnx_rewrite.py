@@ -50,6 +50,7 @@ _RULES = {
     "MaxUnpool": "onnx_rewrite_shape:max_unpool",
     "Mish": "onnx_rewrite_half:in_f32",
     "NonMaxSuppression": "onnx_rewrite_detect:non_max_suppression",
+    "Mod": "onnx_rewrite_rare:mod_of_bytes",
     "Pad": "onnx_rewrite_index:pad_wrapped",
     "QLinearConv": "onnx_rewrite_integer:q_linear_conv",
     "QLinearMatMul": "onnx_rewrite_integer:q_linear_mat_mul",

@@ -27,3 +27,11 @@ def cast_to_i16(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if given["to"].i != TensorProto.INT16:
         return None
     return [operator(b, "EyasNarrow", b.cast(node.input[0], TensorProto.INT32), node.input[0], TensorProto.INT16)]
+
+
+def mod_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer divides bytes as if they were signed."""
+    if b.type_of(node.input[0]) != TensorProto.UINT8:
+        return None
+    wide = [b.cast(name, TensorProto.INT32) for name in node.input]
+    return [b.cast(b.add("Mod", *wide), TensorProto.UINT8)]

@@ -18,7 +18,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         aten.bmm.default: batched_product,
         aten.div.Tensor_mode: quotient,
+        aten.fmod.Tensor: rest,
         aten.mm.default: product,
+        aten.remainder.Tensor: rest,
         aten.where.self: choice,
     }
 
@@ -49,3 +51,10 @@ def quotient(one: Tensor, other: Tensor, *, rounding_mode: str | None = None) ->
     if one.dtype != torch.uint8 or other.dtype != torch.uint8 or rounding_mode is None:
         return NotImplemented
     return torch.div(one.to(torch.int32), other.to(torch.int32), rounding_mode="trunc").to(torch.uint8)
+
+
+def rest(one: Tensor, other: Tensor) -> Tensor:
+    """The rest of a division of bytes is taken as if they were signed."""
+    if one.dtype != torch.uint8 or other.dtype != torch.uint8:
+        return NotImplemented
+    return torch.fmod(one.to(torch.int32), other.to(torch.int32)).to(torch.uint8)

@@ -48,9 +48,9 @@ class Group:
 def role_of(op: mlir.Operation) -> Role:
     """Classifies one op of a function body."""
     name = op.name
-    if name in ("tensor.empty", "linalg.fill", "complex.constant") or (
-        name == "arith.constant" and not _is_big_constant(op)
-    ):
+    if name in ("tensor.empty", "complex.constant") or (name == "arith.constant" and not _is_big_constant(op)):
+        return Role.CLONED
+    if name == "linalg.fill" and not _needs_buffer(op.results[0]):
         return Role.CLONED
     if name.startswith("flow.") or name in ("tensor.dim", "func.return", "cf.assert"):
         return Role.HOST
@@ -90,9 +90,19 @@ def _is_big_constant(op: mlir.Operation) -> bool:
     attribute = op.attributes["value"]
     if not (isinstance(attribute, mlir.DenseElementsAttr) and attribute.is_splat):
         return True
-    # What leaves the program, or is seen through a view, needs a buffer.
-    users = [use.owner.operation.name for use in op.results[0].uses]
-    return any(name == "func.return" or name.startswith("flow.") for name in users)
+    return _needs_buffer(op.results[0])
+
+
+def _needs_buffer(value: mlir.Value) -> bool:
+    """Whether a value leaves the program, or is seen through a view."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "flow.tie_shape":
+            if _needs_buffer(user.results[0]):
+                return True
+        elif user.name == "func.return" or user.name.startswith("flow."):
+            return True
+    return False
 
 
 def _role_of_structured(op: mlir.Operation) -> Role:
