@@ -156,12 +156,20 @@ def check_types(model: OnnxModel) -> None:
     for value in [*real_inputs(model.proto), *graph.output]:
         if problem := _problem(value.type):
             what = "output" if value in list(graph.output) else "input"
-            raise FrontendError(f"{what} '{value.name}' {problem}")
+            raise FrontendError(f"{what} '{value.name}' {problem}{_user_of(value.name, model)}")
     for node in graph.node:
         for name in filter(None, node.output):
             problem = _problem(types[name]) if name in types else "has no type that can be inferred"
             if problem:
                 raise UnsupportedOpError(f"{describe_node(node, model)} is not supported: its result {problem}")
+
+
+def _user_of(name: str, model: OnnxModel) -> str:
+    """Which node takes or gives a value, as the end of a message."""
+    for node in model.proto.graph.node:
+        if name in node.output or name in node.input:
+            return f"; {describe_node(node, model)} {'gives' if name in node.output else 'takes'} it"
+    return ""
 
 
 def find_risk(model: OnnxModel) -> str | None:
@@ -182,13 +190,14 @@ def find_risk(model: OnnxModel) -> str | None:
 
 def expand_functions(model: OnnxModel, op_types: set[str]) -> bool:
     """Replaces ops by the function bodies that the standard gives for them; says whether there were any."""
-    opset = opset_versions(model).get("", 0)
     chosen = []
-    for op_type in sorted(op_types):
-        if onnx.defs.has(op_type, max_inclusive_version=opset):
-            schema = onnx.defs.get_schema(op_type, opset)
+    for domain, opset in sorted(opset_versions(model).items()):
+        for op_type in sorted(op_types):
+            if not onnx.defs.has(op_type, domain=domain, max_inclusive_version=opset):
+                continue
+            schema = onnx.defs.get_schema(op_type, opset, domain)
             if getattr(schema, "has_function", False) or getattr(schema, "has_context_dependent_function", False):
-                chosen.append(("", op_type))
+                chosen.append((domain, op_type))
     if not chosen:
         return False
     before = len(model.proto.graph.node)

@@ -105,7 +105,12 @@ def _settled_types(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> d
     """Types of all values of the body, given those that enter the loop; what is carried must keep its shape."""
     given = [b.value_type(name) for name in node.input[2:]]
     for name, type_ in zip(node.input[2:], given, strict=True):
-        if type_ is None or type_.WhichOneof("value") != "tensor_type" or not type_.tensor_type.HasField("shape"):
+        kind = "" if type_ is None else type_.WhichOneof("value") or ""
+        if kind and kind != "tensor_type":
+            raise _unsupported(
+                node, b, f"it carries '{name}', a {kind.removesuffix('_type')}; only tensors are supported"
+            )
+        if type_ is None or not type_.tensor_type.HasField("shape"):
             raise _unsupported(node, b, f"the type or rank of what it carries, '{name}', is not known")
     types = infer_body(body, [None, None, *given], b)
     for value, before in zip(body.output[1:], given, strict=False):
