@@ -167,3 +167,21 @@ def test_modules_hold_only_what_they_read():
         "0.weight#transpose": (60, 50),
         "2.weight#transpose": (50, 40),
     }
+
+
+def test_functions_of_positions_become_parameters():
+    """No weight takes part: sines are worth storing, the positions themselves are not."""
+    a = p.tensor_type([5, 7])
+    positions = "%j = linalg.index 1 : index\n%k = arith.index_cast %j : index to i64\n%n = arith.sitofp %k : i64 to f32\n"
+    text = p.main(
+        [("x", a)],
+        f"%e = tensor.empty() : {a}\n"
+        + p.generic("s", [], ("e", a, ID2), "pp", positions + "%r = math.sin %n : f32", "f32")
+        + p.generic("q", [], ("e", a, ID2), "pp", positions + "%r = arith.addf %n, %n : f32", "f32")
+        + add("y", "x", "s", [5, 7])
+        + add("z", "y", "q", [5, 7]),
+        [("z", a)],
+    )
+    module, values, used = run(text, {})
+    assert used == ["constant#generic"]
+    np.testing.assert_allclose(values["constant#generic"], np.tile(np.sin(np.arange(7)), (5, 1)), rtol=1e-6, atol=1e-7)

@@ -92,7 +92,11 @@ class EvaluateConstants(Pass):
 
 
 def _constant_ops(block: mlir.Block) -> set[mlir.Operation]:
-    """Ops that depend on nothing but parameters and constants, and on at least one parameter or table."""
+    """Ops that depend on nothing but parameters and constants, and on at least one parameter, table or function's value.
+
+    Sines of positions, as in rotary embeddings and Fourier transforms, need no weight; computing them costs more than
+    reading them.
+    """
     constant: set[mlir.Operation] = set()
     weighty: set[mlir.Operation] = set()
     for view in block.operations:
@@ -108,9 +112,19 @@ def _constant_ops(block: mlir.Block) -> set[mlir.Operation]:
         owners = [_owner_in(value, block) for value in nested_operands(op)]
         if all(owner is _INSIDE or owner in constant for owner in owners):
             constant.add(op)
-            if any(owner in weighty for owner in owners):
+            if any(owner in weighty for owner in owners) or _computes_functions(op):
                 weighty.add(op)
     return {op for op in constant if op in weighty or op.name in (*_SOURCES, "tensor.empty", "linalg.fill")}
+
+
+def _computes_functions(op: mlir.Operation) -> bool:
+    """Whether it computes sines, powers and the like of each element of a tensor."""
+    if not op.name.startswith("linalg.") or not op.regions:
+        return False
+    shapes = [mlir.RankedTensorType(result.type) for result in op.results]
+    if not all(shape.has_static_shape and math.prod(shape.shape) > 1 for shape in shapes):
+        return False
+    return any(inner.operation.name.startswith("math.") for inner in op.regions[0].blocks[0].operations)
 
 
 _INSIDE = object()
