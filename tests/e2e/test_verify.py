@@ -259,7 +259,7 @@ def wrong_exp(monkeypatch):
 
 
 def wrong_llvm(monkeypatch):
-    """LLVM's optimisations turn an addition into a subtraction."""
+    """LLVM's optimisations lose a negation."""
     emit = dispatch_compiler.emit_object
 
     def wrong(module, target, opt_level=3):
