@@ -97,10 +97,8 @@ def _needs_buffer(value: mlir.Value) -> bool:
     """Whether a value leaves the program, or is seen through a view."""
     for use in value.uses:
         user = use.owner.operation
-        if user.name == "flow.tie_shape":
-            if _needs_buffer(user.results[0]):
-                return True
-        elif user.name == "func.return" or user.name.startswith("flow."):
+        # A tie says the sizes only.
+        if user.name == "func.return" or (user.name.startswith("flow.") and user.name != "flow.tie_shape"):
             return True
     return False
 
