@@ -33,6 +33,8 @@ def normalize(model: OnnxModel) -> None:
     for node in all_nodes(graph):
         _write_constant_as_tensor(node)
     separate(model)
+    if "" not in opset_versions(model):
+        model.proto.opset_import.append(onnx.helper.make_opsetid("", BEST_OPSET))
     # Before, all initializers had to be inputs; the constants that are added are not.
     model.proto.ir_version = max(model.proto.ir_version, 4)
     _forget_doubtful_shapes(graph)

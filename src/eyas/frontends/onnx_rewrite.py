@@ -22,6 +22,8 @@ Rule = Callable[[onnx.NodeProto, "Builder"], "Sequence[str] | None"]
 
 # Operator -> module and function of its rule.
 _RULES = {
+    "Adagrad": "onnx_rewrite_training:adagrad",
+    "Adam": "onnx_rewrite_training:adam",
     "AffineGrid": "onnx_rewrite_sample:affine_grid",
     "BitCast": "onnx_types:bit_cast",
     "Cast": "onnx_rewrite_rare:cast_to_i16",
@@ -49,6 +51,7 @@ _RULES = {
     "MaxPool": "onnx_rewrite_window:max_pool",
     "MaxUnpool": "onnx_rewrite_shape:max_unpool",
     "Mish": "onnx_rewrite_half:in_f32",
+    "Momentum": "onnx_rewrite_training:momentum",
     "NonMaxSuppression": "onnx_rewrite_detect:non_max_suppression",
     "Mod": "onnx_rewrite_rare:mod_of_bytes",
     "Pad": "onnx_rewrite_index:pad_wrapped",
@@ -199,9 +202,9 @@ class Builder:
 
 def rewrite(model: OnnxModel) -> bool:
     """Applies the rules; says whether the graph changed and needs inference again."""
-    if not any(node.op_type in _RULES and node.domain in ("", "ai.onnx") for node in all_nodes(model.proto.graph)):
+    if not any(_has_rule(node) for node in all_nodes(model.proto.graph)):
         return False
-    return replace_nodes(model, lambda node, b: _rule(node)(node, b) if node.op_type in _RULES else None)
+    return replace_nodes(model, lambda node, b: _rule(node)(node, b) if _has_rule(node) else None)
 
 
 def replace_nodes(model: OnnxModel, rule: Rule) -> bool:
@@ -257,6 +260,10 @@ def attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
 def operand(node: onnx.NodeProto, index: int) -> str:
     """An input's name, empty when it is left out."""
     return node.input[index] if index < len(node.input) else ""
+
+
+def _has_rule(node: onnx.NodeProto) -> bool:
+    return node.op_type in _RULES and node.domain in ("", "ai.onnx", "ai.onnx.preview.training")
 
 
 def _rule(node: onnx.NodeProto) -> Rule:
