@@ -354,3 +354,36 @@ def test_llama_decodes_with_a_static_cache():
             words = torch.cat([words, logits[:, -1:].argmax(-1)], 1)
             logits = module.decode(words[:, -1:], torch.tensor([position]))
             torch.testing.assert_close(logits, model(words).logits[:, -1:], rtol=1e-4, atol=1e-5)
+
+
+def test_jax_caches_are_updated_in_place():
+    jax = pytest.importorskip("jax")
+    from eyas.frontends.entries import Entry, import_entry
+
+    def step(cache, new, position):
+        cache = jax.lax.dynamic_update_slice(cache, new, (0, position, 0))
+        return cache, cache.sum((0, 2))
+
+    call = (np.zeros((4, 64, 16), np.float32), np.ones((4, 1, 16), np.float32), np.int32(3))
+    compilation = Compilation.of(import_entry(Entry(step, call, carry={0: 0})), Options())
+    compilation.run(last=Phase.SCHEDULE)
+    assert not find_ops(compilation.module, "stream.copy")
+    module, cache = eyas.compile(step, call, carry={0: 0}), call[0]
+    for position in (3, 70, 5):  # JAX clamps
+        new = np.random.default_rng(position).normal(size=(4, 1, 16)).astype(np.float32)
+        cache, expected = step(cache, new, position)
+        np.testing.assert_allclose(module(new, np.int32(position)), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(module.state["arg0"], cache)
+
+
+def test_torch_compile_writes_to_buffers():
+    torch.manual_seed(0)
+    model, reference = (nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)) for _ in range(2))
+    reference.load_state_dict(model.state_dict())
+    compiled = torch.compile(model, backend="eyas")
+    with torch.no_grad():
+        for _ in range(3):
+            x = torch.randn(4, 8)
+            torch.testing.assert_close(compiled(x), reference(x), rtol=1e-4, atol=1e-5)
+    for name, value in reference.state_dict().items():
+        torch.testing.assert_close(model.state_dict()[name], value)

@@ -129,4 +129,5 @@ def _equal(left: Parameter, right: Parameter) -> bool:
     a, b = left.array(), right.array()
     if a.__array_interface__["data"] == b.__array_interface__["data"] and a.strides == b.strides:
         return True
-    return np.array_equal(*(np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in (a, b)))
+    left_bytes, right_bytes = (np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in (a, b))
+    return np.array_equal(left_bytes, right_bytes)

@@ -173,15 +173,17 @@ def _trace(step: TrainingStep, variables: _Variables, batch: Sequence[torch.Tens
 
     def run(values: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         now = dict(zip(names, values, strict=True))
-        parts = ({name: now[name] for name in one} for one in (variables.trained, variables.frozen, variables.buffers))
-        gradients, (loss, buffers) = grad_and_value(compute_loss, has_aux=True)(*parts, inputs)
+        trained, frozen, buffers = (
+            {name: now[name] for name in one} for one in (variables.trained, variables.frozen, variables.buffers)
+        )
+        gradients, (loss, buffers) = grad_and_value(compute_loss, has_aux=True)(trained, frozen, buffers, inputs)
         updated = _update(step.optimizer, variables, now, gradients)
         return [loss, *({**now, **buffers, **updated}[name] for name in names)]
 
     with _traceable(step.model):
         try:
             # The op that `batch_norm` runs writes to its statistics without saying so; it is replaced by one that does.
-            honest = get_decompositions([torch.ops.aten.native_batch_norm])
+            honest: Any = get_decompositions([torch.ops.aten.native_batch_norm])
             functional = functionalize(run, remove="mutations")
             traced = make_fx(functional, honest, tracing_mode="fake", _allow_non_fake_inputs=True)
             return traced(list(variables.values.values()), list(batch))

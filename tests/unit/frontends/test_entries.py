@@ -121,3 +121,22 @@ def test_wrong_entries_are_refused():
         eyas.compile({"a": (nn.ReLU(), torch.ones(3))})
     with pytest.raises(UsageError, match="inputs of their own"):
         eyas.compile({"a": (nn.ReLU(), (torch.ones(3),))}, (torch.ones(3),))
+
+
+def test_tools_know_entries(module, tmp_path, capsys):
+    from eyas.cli.main import main
+
+    path = str(tmp_path / "m.eyas")
+    module.save(path)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as done:
+            main(list(arguments))
+        return done.value.code, capsys.readouterr()
+
+    code, output = run("inspect", path)
+    assert code == 0 and "entry point    encode(" in output.out and "entry point    decode(" in output.out
+    code, output = run("run", path, "--entry", "encode", "--input", "4x64xf32=1")
+    assert code == 0 and "float32[4, 128]" in output.out
+    code, output = run("run", path)
+    assert code == 2 and "give --entry: the module has encode, decode" in output.err

@@ -55,11 +55,11 @@ def _convert(op: mlir.Operation) -> None:
         return
     if list(rows.shape) != [*target.shape[:dim], type_.shape[0], *target.shape[dim + 1 :]]:
         return
-    values = [
+    cache, at, new = (
         _create("torch_c.to_builtin_tensor", [kind], [value])
         for kind, value in ((target, op.operands[0]), (type_, positions), (rows, op.operands[2]))
-    ]
-    updated = _loop(*values, dim)
+    )
+    updated = _loop(cache, at, new, dim)
     back = _create("torch_c.from_builtin_tensor", [op.results[0].type], [updated])
     op.results[0].replace_all_uses_with(back)
     op.erase()

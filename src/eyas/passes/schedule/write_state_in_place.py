@@ -94,7 +94,7 @@ def _updates(function: mlir.OpView, argument: mlir.Value, position: int) -> bool
         elif op.name == "scf.if":
             index = list(op.results).index(value)
             ends = [list(region.blocks[0].operations)[-1].operands[index] for region in op.regions]
-            unchanged = [end for end in ends if defining_op(end) is None or defining_op(end).block not in _blocks(op)]
+            unchanged = [end for end in ends if (maker := defining_op(end)) is None or maker.block not in _blocks(op)]
             if not unchanged:
                 return False
             value = unchanged[0]
