@@ -43,6 +43,8 @@ GRAPHS: dict[str, Graph] = {
     "fill_is_a_result": graph("jax", leaf("bf16", 0), op("prod", 0, axes=(0,), keep=False)),
     # Dynamic dimensions through StableHLO.
     "composite": graph("jax", leaf("f32", N, 9), op("sinh", 0)),
+    # Took a minute: the decomposition's table of coefficients was a loop that LLVM unrolled.
+    "erf_composite": graph("mlir", leaf("f32", 9, N), op("gelu", 0)),
     "top_k_composite": graph("jax", leaf("f32", N, 9), op("topk", 0, k=2, indices=False)),
     "dynamic_maximum_of_windows": graph(
         "jax", leaf("f32", N, 4, 7, N), op("pool", 0, kernel=(3, 1), padding=(1, 0), strides=(2, 1), average=False)
@@ -96,6 +98,9 @@ GRAPHS: dict[str, Graph] = {
     ),
     "quotient_of_bytes": graph(
         "torch", leaf("u8", 17, kind="full"), leaf("u8", 17, kind="divisor"), op("floor_divide", 0, 1)
+    ),
+    "quotient_of_shorts": graph(
+        "torch", leaf("i8", 7, 2, kind="full"), leaf("i8", kind="divisor"), op("floor_divide", 0, 1)
     ),
     "rest_of_bytes": graph("torch", leaf("u8", 17, kind="full"), leaf("u8", 17, kind="divisor"), op("fmod", 0, 1)),
     "remainder_of_bytes": graph(

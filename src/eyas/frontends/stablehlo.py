@@ -8,6 +8,7 @@ from eyas.errors import CompileError, FrontendError
 from eyas.frontends.contract import lower, prepare_context
 from eyas.ir import PassPipeline, mlir, parse_module
 from eyas.passes.input.convert_stablehlo_complex_constants import ConvertStablehloComplexConstants
+from eyas.passes.input.convert_stablehlo_composites import ConvertStablehloComposites
 from eyas.passes.input.convert_stablehlo_control_flow import ConvertStablehloControlFlow
 from eyas.passes.input.convert_stablehlo_convolution import ConvertStablehloConvolution
 from eyas.passes.input.convert_stablehlo_degenerate import ConvertStablehloDegenerate
@@ -20,9 +21,10 @@ from eyas.passes.input.convert_stablehlo_select_and_scatter import ConvertStable
 from eyas.passes.input.convert_stablehlo_shapes import ConvertStablehloShapes
 from eyas.passes.input.convert_stablehlo_sort import ConvertStablehloSort
 from eyas.passes.input.convert_stablehlo_windows import ConvertStablehloWindows
+from eyas.passes.input.fold_size_casts import FoldSizeCasts
 
 SIMPLIFY = (
-    # JAX writes chlo ops on dynamic shapes as composites; each has its decomposition with it.
+    # Composites have their decompositions with them.
     "func.func(stablehlo-legalize-composite-to-call),inline,symbol-dce,"
     "func.func(chlo-legalize-to-stablehlo,stablehlo-complex-math-expander,stablehlo-canonicalize-dynamism),"
     "canonicalize"
@@ -77,9 +79,11 @@ def parse_stablehlo(program: str | bytes, source: str) -> mlir.Module:
 def lower_stablehlo(module: mlir.Module) -> None:
     """Lowers StableHLO and chlo to linalg."""
     drop_foreign_attributes(module)
+    PassPipeline((ConvertStablehloComposites(),)).run(module)
     lower(module, SIMPLIFY)
     TO_LOOPS.run(module)
     lower(module, TO_LINALG)
+    PassPipeline((FoldSizeCasts(),)).run(module)
 
 
 def drop_foreign_attributes(module: mlir.Module) -> None:

@@ -16,10 +16,19 @@ _NARROW = (torch.int8, torch.uint8, torch.int16)
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
+        aten.__lshift__.Scalar: aten.bitwise_left_shift.Tensor_Scalar,
+        aten.__lshift__.Tensor: aten.bitwise_left_shift.Tensor,
+        aten.__rshift__.Scalar: aten.bitwise_right_shift.Tensor_Scalar,
+        aten.__rshift__.Tensor: aten.bitwise_right_shift.Tensor,
+        aten.bitwise_left_shift.Tensor_Scalar: shift_left,
+        aten.bitwise_right_shift.Tensor: shift_right,
+        aten.bitwise_right_shift.Tensor_Scalar: shift_right,
         aten.bmm.default: batched_product,
         aten.div.Tensor_mode: quotient,
+        aten.fmod.Scalar: rest,
         aten.fmod.Tensor: rest,
         aten.mm.default: product,
+        aten.remainder.Scalar: rest,
         aten.remainder.Tensor: rest,
         aten.where.self: choice,
     }
@@ -47,14 +56,37 @@ def batched_product(one: Tensor, other: Tensor) -> Tensor:
 
 
 def quotient(one: Tensor, other: Tensor, *, rounding_mode: str | None = None) -> Tensor:
-    """Whole quotients of bytes have no lowering; they are never negative, so that all roundings are one."""
-    if one.dtype != torch.uint8 or other.dtype != torch.uint8 or rounding_mode is None:
+    """Whole quotients of integers narrower than 32 bits have no lowering."""
+    if one.dtype not in _NARROW or other.dtype != one.dtype or rounding_mode is None:
         return NotImplemented
-    return torch.div(one.to(torch.int32), other.to(torch.int32), rounding_mode="trunc").to(torch.uint8)
+    return torch.div(one.to(torch.int32), other.to(torch.int32), rounding_mode=rounding_mode).to(one.dtype)
 
 
-def rest(one: Tensor, other: Tensor) -> Tensor:
+def rest(one: Tensor, other: Tensor | int) -> Tensor:
     """The rest of a division of bytes is taken as if they were signed."""
-    if one.dtype != torch.uint8 or other.dtype != torch.uint8:
+    if not _are_bytes(one, other):
         return NotImplemented
-    return torch.fmod(one.to(torch.int32), other.to(torch.int32)).to(torch.uint8)
+    return torch.fmod(one.to(torch.int32), _wide(other)).to(torch.uint8)
+
+
+def shift_left(one: Tensor, other: int) -> Tensor:
+    """A shift by a number; the importer has those by tensors."""
+    return torch.bitwise_left_shift(one, torch.full((), other, dtype=one.dtype, device=one.device))
+
+
+def shift_right(one: Tensor, other: Tensor | int) -> Tensor:
+    """Bytes are shifted as if they were signed; numbers as in `shift_left`."""
+    if _are_bytes(one, other):
+        return torch.bitwise_right_shift(one.to(torch.int32), _wide(other)).to(torch.uint8)
+    if isinstance(other, Tensor):
+        return NotImplemented
+    return torch.bitwise_right_shift(one, torch.full((), other, dtype=one.dtype, device=one.device))
+
+
+def _are_bytes(one: Tensor, other: Tensor | float) -> bool:
+    same = other.dtype == torch.uint8 if isinstance(other, Tensor) else isinstance(other, int)
+    return one.dtype == torch.uint8 and same
+
+
+def _wide(other: Tensor | int) -> Any:
+    return other.to(torch.int32) if isinstance(other, Tensor) else other
