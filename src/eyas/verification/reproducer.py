@@ -1,14 +1,15 @@
 """The smallest piece of a program that is still wrong by itself: a few ops in the input contract, and their inputs.
 
 The piece starts as the op that makes the first wrong layer, fed with the reference's values. If it is right alone, what
-feeds it is added, twice as far back each time, until it is wrong as it is in the whole program.
+feeds it is added, twice as far back each time, until it is wrong as it is in the whole program; then the shortest way
+back is searched by halves.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from eyas.pipelines.phases import Options, Phase
 from eyas.verification.build import Build
 from eyas.verification.compare import Difference, compare
 from eyas.verification.cut import Piece, as_stored, cut
-from eyas.verification.layers import Tracer, ancestors
+from eyas.verification.layers import Tracer
 from eyas.verification.mlir_source import MlirSource
 from eyas.verification.source import Source, Tapped
 
@@ -68,12 +69,23 @@ class Reproducer:
 
 def find(tracer: Tracer, bad: str, tapped: Tapped | None, refine: bool = True) -> Reproducer | None:
     """The smallest wrong piece that ends at the layer `bad`; None when not even the whole way to it is wrong alone."""
-    for boundary in _boundaries(tracer.source, bad):
+    levels = _levels(tracer.source, bad)
+
+    def attempt(depth: int) -> Reproducer | None:
+        boundary = _boundary(tracer.source, levels[:depth])
         tracer.progress(f"a piece behind {bad}, {len(boundary)} values from the reference")
-        found = _try(tracer, bad, boundary, tapped)
-        if found is not None:
-            return _refine(tracer, found) if refine else found
-    return None
+        return _try(tracer, bad, boundary, tapped)
+
+    right, wrong, found = 0, 1, attempt(1)
+    while found is None and wrong < len(levels):
+        right, wrong = wrong, min(2 * wrong, len(levels))
+        found = attempt(wrong)
+    while found is not None and wrong - right > 1:
+        middle = (right + wrong) // 2
+        nearer = attempt(middle)
+        right, wrong = (right, middle) if nearer is not None else (middle, wrong)
+        found = nearer or found
+    return _refine(tracer, found) if found is not None and refine else found
 
 
 def is_wrong(tracer: Tracer, piece: Piece, expected: np.ndarray, disable: Sequence[str] = ()) -> Difference | None:
@@ -86,19 +98,21 @@ def is_wrong(tracer: Tracer, piece: Piece, expected: np.ndarray, disable: Sequen
     return None if difference.ok else difference
 
 
-def _boundaries(source: Source, bad: str) -> Iterator[list[str]]:
-    """Sets of layers at which a piece may begin, nearer ones first; the last is none, for the program's own inputs."""
+def _levels(source: Source, bad: str) -> list[set[str]]:
+    """The layer itself, what it reads, what those read that is not among them, and so on to the program's inputs."""
     by_name = {layer.name: layer for layer in source.layers}
-    everything = ancestors(source, [bad])
-    region, frontier, depth = {bad}, {bad}, 1
-    while region != everything:
-        outside = {name for one in region for name in by_name[one].reads if name in by_name} - region
-        yield sorted(outside)
-        for _ in range(depth):
-            frontier = {name for one in frontier for name in by_name[one].reads if name in by_name} - region
-            region |= frontier
-        depth *= 2
-    yield []
+    levels, seen = [{bad}], {bad}
+    while following := {name for one in levels[-1] for name in by_name[one].reads if name in by_name} - seen:
+        levels.append(following)
+        seen |= following
+    return levels
+
+
+def _boundary(source: Source, levels: Sequence[set[str]]) -> list[str]:
+    """The layers that a piece of these levels reads and does not make."""
+    inside = set().union(*levels)
+    by_name = {layer.name: layer for layer in source.layers}
+    return sorted({name for one in inside for name in by_name[one].reads if name in by_name} - inside)
 
 
 def _try(tracer: Tracer, bad: str, boundary: Sequence[str], tapped: Tapped | None) -> Reproducer | None:
