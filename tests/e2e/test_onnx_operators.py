@@ -152,6 +152,16 @@ def test_norm_of_zeros_is_zero(dtype):
     np.testing.assert_allclose(run(model, given)[0], np.array([[0, 0], [0.6, 0.8]], dtype), rtol=1e-3)
 
 
+def test_dropout_outside_training_keeps_everything():
+    x = normal(2, 3)
+    model, _ = model_of("Dropout", {"x": x}, {"y": (FLOAT, 2), "mask": (TensorProto.BOOL, 2)})
+    model.graph.node[0].input.extend(["", "training"])
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(False), "training"))
+    y, mask = run(model, {"x": x})
+    np.testing.assert_array_equal(y, x)
+    assert mask.shape == x.shape and mask.all()
+
+
 def test_dropout_without_a_seed_is_refused():
     inputs = {"x": normal(4), "ratio": np.array(0.5, np.float32), "training": np.array(True)}
     model, _ = model_of("Dropout", inputs, {"y": (FLOAT, 1)})

@@ -93,10 +93,14 @@ def dropout(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """In training mode with a seed: the numbers that the standard's reference draws are a constant."""
     shape, kind = b.shape_of(node.input[0]), b.type_of(node.input[0])
     training = operand(node, 2)
-    if b.opset < 12 or not training or shape is None:
+    if b.opset < 12 or not training:
         return None
     known = b.value_of(training)
     if known is not None and not known.any():
+        everything = onnx.helper.make_tensor("value", onnx.TensorProto.BOOL, [1], [True])
+        mask = b.add("ConstantOfShape", b.add("Shape", node.input[0]), value=everything)
+        return [node.input[0], mask][: len([name for name in node.output if name])]
+    if shape is None:
         return None
     ratio = b.value_of(operand(node, 1)) if operand(node, 1) else np.float32(0.5)
     seed = attribute(node, "seed", None)
