@@ -8,7 +8,7 @@ from typing import Any
 
 from eyas.errors import FrontendError, UsageError
 from eyas.frontends.contract import finish, keep_early_text, lower
-from eyas.frontends.functions import select_main, signature_of
+from eyas.frontends.functions import make_private, public_functions, select_main, signature_of
 from eyas.frontends.program import ImportedProgram, Source, count_ops
 from eyas.frontends.stablehlo import lower_stablehlo, parse_stablehlo
 from eyas.frontends.trees import CallTree, flat_results
@@ -40,8 +40,25 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
 
 
 def import_text(program: str | bytes, description: str) -> ImportedProgram:
-    """Parses a program, finds its dialect, lowers it."""
+    """Parses a program, finds its dialect, lowers it. Each of several public functions is an entry point, unless one is
+    @main."""
     module = parse_stablehlo(program, description)
+    with module.context:
+        names = public_functions(module)
+    if len(names) < 2 or "main" in names or not all(map(str.isidentifier, names)):
+        return _import_module(module, description)
+    from eyas.frontends.entries import merge
+
+    programs = {}
+    for name in names:
+        module = parse_stablehlo(program, description)
+        with module.context:
+            make_private(module, [other for other in names if other != name])
+        programs[name] = _import_module(module, f"{description} @{name}")
+    return merge(programs)
+
+
+def _import_module(module: mlir.Module, description: str) -> ImportedProgram:
     with module.context:
         main = select_main(module, description)
         signature = signature_of(main)

@@ -15,6 +15,19 @@ _VTENSOR = re.compile(r"!torch\.vtensor<\[([\d,?]*)\],(.+)>")
 _SCALARS = {"!torch.int": "i64", "!torch.float": "f64", "!torch.bool": "bool"}
 
 
+def public_functions(module: mlir.Module) -> list[str]:
+    """The names of the functions with a body that may be called from outside."""
+    functions = [op for op in module.body.operations if op.operation.name == "func.func" and op.regions[0].blocks]
+    return [_text(op, "sym_name") for op in functions if "private" not in _text(op, "sym_visibility")]
+
+
+def make_private(module: mlir.Module, names: Sequence[str]) -> None:
+    """Hides functions, which then disappear into those that call them."""
+    for op in module.body.operations:
+        if op.operation.name == "func.func" and _text(op, "sym_name") in names:
+            op.attributes["sym_visibility"] = mlir.StringAttr.get("private", module.context)
+
+
 def select_main(module: mlir.Module, source: str) -> mlir.OpView:
     """The one public function, renamed to @main when it has another name."""
     functions = [op for op in module.body.operations if op.operation.name == "func.func" and op.regions[0].blocks]

@@ -18,6 +18,8 @@ MODULES = {"flow": flow, "stream": stream, "hal": hal, "vm": vm, "codegen": code
 # One or more examples of each op. %t: a tensor, %d: a dynamic one, %n: an index, %r: a resource, %b: a buffer.
 EXAMPLES = {
     "flow.parameter": '%0 = "flow.parameter"() {key = "fc.weight"} : () -> tensor<10x64xf32>',
+    "flow.state": '%0 = "flow.state"() {key = "cache"} : () -> tensor<4xf32>',
+    "flow.set_state": '"flow.set_state"(%t) {key = "cache"} : (tensor<4xf32>) -> ()',
     "flow.reshape": '%0 = "flow.reshape"(%d, %n) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<?x4xf32>, index) -> tensor<?x2x2xf32>\n'
     '%1 = "flow.reshape"(%t) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<4xf32>) -> tensor<2x2xf32>',
     "flow.tie_shape": '"flow.tie_shape"(%d, %n) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<?x4xf32>, index) -> ()',
@@ -25,6 +27,7 @@ EXAMPLES = {
     "stream.argument": '%0 = "stream.argument"() {index = 0 : i64} : () -> !stream.resource',
     "stream.argument_dim": '%0 = "stream.argument_dim"() {index = 0 : i64, dim = 1 : i64} : () -> index',
     "stream.parameter": '%0 = "stream.parameter"() {key = "w"} : () -> !stream.resource',
+    "stream.state": '%0 = "stream.state"(%n) {key = "cache"} : (index) -> !stream.resource',
     "stream.alloc": '%0 = "stream.alloc"(%n) {kind = "transient"} : (index) -> !stream.resource\n'
     '%1 = "stream.alloc"(%n) {kind = "result"} : (index) -> !stream.resource',
     "stream.view": '%0 = "stream.view"(%r, %n, %n) : (!stream.resource, index, index) -> !stream.resource',
@@ -38,6 +41,7 @@ EXAMPLES = {
     "hal.argument": '%0 = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer',
     "hal.argument_dim": '%0 = "hal.argument_dim"() {index = 0 : i64, dim = 1 : i64} : () -> index',
     "hal.parameter": '%0 = "hal.parameter"() {key = "w"} : () -> !hal.buffer',
+    "hal.state": '%0 = "hal.state"() {key = "cache"} : () -> !hal.buffer',
     "hal.allocate": '%0 = "hal.allocate"(%n) {kind = "result"} : (index) -> !hal.buffer',
     "hal.pack": '%0:2 = "hal.pack"(%n) {lifetimes = array<i64: 0, 1>, max_bytes = 0 : i64, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 2>} : (index) -> (index, index)',
     "hal.record": '%0 = "hal.record"() ({\n"hal.end"() : () -> ()\n}) {memo = 0 : i64, slots = 2 : i64} : () -> !hal.command_buffer',
@@ -151,6 +155,8 @@ REFUSED = [
         "'w' must have a static tensor type, got 'tensor<\\?xf32>'|got tensor<\\?xf32>",
     ),
     ('%0 = "flow.parameter"() {key = "w"} : () -> f32', "'w' must have a static tensor type"),
+    ('%0 = "flow.state"() {key = ""} : () -> tensor<4xf32>', "must have a name and a static tensor type"),
+    ('"flow.set_state"(%d) {key = "s"} : (tensor<?x4xf32>) -> ()', "must have a name and a static tensor type"),
     (
         '%0 = "flow.reshape"(%d) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<?x4xf32>) -> tensor<?x2x2xf32>',
         "'flow.reshape' needs 1 values for dynamic dimensions, got 0",

@@ -140,3 +140,22 @@ def test_tools_know_entries(module, tmp_path, capsys):
     assert code == 0 and "float32[4, 128]" in output.out
     code, output = run("run", path)
     assert code == 2 and "give --entry: the module has encode, decode" in output.err
+
+
+def test_public_functions_of_mlir_are_entries(tmp_path):
+    text = """
+    func.func @double(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = arith.addf %x, %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    func.func @quadruple(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = call @double(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = call @double(%0) : (tensor<4xf32>) -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    """
+    (tmp_path / "two.mlir").write_text(text)
+    module = eyas.compile(tmp_path / "two.mlir")
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(module.double(x), 2 * x)
+    np.testing.assert_array_equal(module.quadruple(x), 4 * x)

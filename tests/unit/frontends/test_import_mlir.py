@@ -140,7 +140,7 @@ def test_large_constants_of_every_type_become_parameters():
     ("kind", "pattern", "text"),
     [
         (FrontendError, r"not valid MLIR: .* \(at line 2\)", "func.func @main() {\n  nonsense\n}"),
-        (FrontendError, "one public function", "func.func @a() {\n return\n}\nfunc.func @b() {\n return\n}"),
+        (FrontendError, "one public function", 'func.func @"a.1"() {\n return\n}\nfunc.func @b() {\n return\n}'),
         (FrontendError, "one public function", "module {\n}"),
         (FrontendError, "has no data", """func.func @main() -> tensor<300xf32> {
            %0 = arith.constant dense_resource<gone> : tensor<300xf32>
