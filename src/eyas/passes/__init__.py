@@ -20,6 +20,7 @@ PASSES: dict[str, str] = {
     "convert-stream-to-hal": "hal.convert_stream_to_hal",
     "deduplicate-executables": "dispatch.deduplicate_executables",
     "evaluate-constants": "optimize.evaluate_constants",
+    "fuse-gathers": "optimize.fuse_gathers",
     "expand-math": "codegen.expand_math",
     "fold-index-ranges": "dispatch.fold_index_ranges",
     "convert-float-sizes": "dispatch.convert_float_sizes",

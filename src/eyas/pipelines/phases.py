@@ -119,6 +119,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("convert-conv-layout"),
         _make("propagate-transposes"),
         Upstream("canonicalize,cse"),
+        _make("fuse-gathers"),
         _make("evaluate-constants", parameters=options.parameters, disable=options.disable),
         Upstream("canonicalize,cse"),
     ]

@@ -92,7 +92,7 @@ class EvaluateConstants(Pass):
 
 
 def _constant_ops(block: mlir.Block) -> set[mlir.Operation]:
-    """Ops that depend on nothing but parameters and constants, and on at least one parameter, table or function's value.
+    """Ops that depend on parameters and constants only, and on at least one parameter, table or function's value.
 
     Sines of positions, as in rotary embeddings and Fourier transforms, need no weight; computing them costs more than
     reading them.
