@@ -95,7 +95,7 @@ class Builder:
     ) -> int:
         """An earlier value that suits, the latest first, or a new leaf."""
         wanted = dtypes or self.dtypes
-        dtypes = [dtype for dtype in wanted if dtype in self.dtypes] or wanted
+        dtypes = [dtype for dtype in wanted if dtype in self.dtypes] or list(wanted)
 
         def suits(kind: TensorType) -> bool:
             return kind.dtype in dtypes and min_rank <= kind.rank <= max_rank and where(kind)

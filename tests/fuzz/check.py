@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from tests.fuzz.graph import Graph
-from tests.fuzz.lowering import evaluate, import_graph, leaf_values
+from tests.fuzz.lowering import evaluate, from_torch_tensor, import_graph, leaf_values, torch_tensor
 from tests.fuzz.shadow import compare
 
 
@@ -73,14 +73,15 @@ def _call(graph: Graph, module: Any) -> tuple[str, str, int, int]:
         inputs = [values[index] for index in graph.inputs]
         copies = [array.copy() for array in inputs]
         try:
-            results = module(*inputs)
+            results = module(*(_argument(array, graph.options.arguments) for array in inputs))
         except Exception as error:
             return "failed", f"call {call}: {type(error).__name__}: {_one_line(error)}", compared, elements
         results = results if isinstance(results, (tuple, list)) else (results,)
+        results = [_array(result) for result in results]
         if len(results) != len(wanted):
             return "wrong", f"{len(results)} results instead of {len(wanted)}", compared, elements
         for index, (got, want) in enumerate(zip(results, wanted, strict=True)):
-            problem, known = compare(np.asarray(got), want)
+            problem, known = compare(got, want)
             compared, elements = compared + known, elements + want.value.size
             if problem:
                 return "wrong", f"call {call}, result {index}: {problem}", compared, elements
@@ -92,6 +93,20 @@ def _call(graph: Graph, module: Any) -> tuple[str, str, int, int]:
         if any(not _same(a, b) for a, b in zip(results, copies, strict=True)):
             return "wrong", "a later call changed an earlier result", compared, elements
     return "passed", "", compared, elements
+
+
+def _argument(array: np.ndarray, how: str) -> Any:
+    if how == "tensors":
+        return torch_tensor(array)
+    if how == "strided" and array.ndim:
+        apart = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+        apart[..., ::2] = array
+        return apart[..., ::2]
+    return array
+
+
+def _array(result: Any) -> np.ndarray:
+    return from_torch_tensor(result) if type(result).__module__ == "torch" else np.asarray(result)
 
 
 def _same(one: Any, other: Any) -> bool:

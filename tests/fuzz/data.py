@@ -14,6 +14,10 @@ def make(dtype: str, shape: tuple[int, ...], kind: str, seed: int) -> np.ndarray
     rng = np.random.default_rng(seed)
     if dtype == "i1":
         return rng.random(shape) < 0.5
+    if dtype == "c64":
+        plain = kind if kind in ("whole", "unit") else "normal"
+        real, imaginary = (to_dtype(_floats(rng, "f32", shape, plain), "f32") for _ in range(2))
+        return (real + 1j * imaginary).astype(np.complex64)
     if dtype in UNIT:
         return to_dtype(_floats(rng, dtype, shape, kind), dtype).astype(DTYPES[dtype])
     return _integers(rng, dtype, shape, kind).astype(DTYPES[dtype])

@@ -65,6 +65,8 @@ class Options:
     device: str = "local-sync"
     threads: int = 1
     max_arena_bytes: int = 0
+    arguments: str = "arrays"
+    """How arguments are passed: `arrays`, `strided` (views that are not contiguous), or torch `tensors`."""
 
 
 @dataclass(frozen=True)

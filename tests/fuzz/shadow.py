@@ -27,7 +27,9 @@ DTYPES: dict[str, np.dtype] = {
     "i16": np.dtype(np.int16),
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
+    "c64": np.dtype(np.complex64),
 }
+REALS = tuple(name for name in DTYPES if name != "c64")
 FLOATS = ("f32", "f16", "bf16", "f64")
 INTEGERS = ("i32", "i64", "i8", "u8", "i16")
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -41,7 +43,8 @@ INFINITY = np.float64(np.inf)
 
 @dataclass(frozen=True)
 class Shadow:
-    """`value` is f64 for floats and the type itself otherwise; `error` has the same shape, or is the scalar 0."""
+    """`value` is f64 or c128 for floats and complex numbers, and the type itself otherwise; `error` has the same shape,
+    or is the scalar 0."""
 
     value: np.ndarray
     error: np.ndarray
@@ -66,7 +69,8 @@ ZERO = np.zeros(())
 def exact(array: np.ndarray) -> Shadow:
     """A value that is known bit for bit, such as an argument."""
     name = NAMES[array.dtype]
-    return Shadow(array.astype(np.float64) if name in UNIT else array, ZERO, name)
+    wide = {"c64": np.complex128}.get(name, np.float64 if name in UNIT else array.dtype)
+    return Shadow(array.astype(wide), ZERO, name)
 
 
 def to_dtype(value: np.ndarray, dtype: str) -> np.ndarray:
@@ -200,9 +204,9 @@ def compare(got: np.ndarray, want: Shadow) -> tuple[str, int]:
         return f"{got.dtype}{list(got.shape)} instead of {DTYPES[want.dtype]}{list(want.shape)}", 0
     error = want.errors()
     known = np.isfinite(error)
-    if want.is_float:
+    if want.is_float or want.dtype == "c64":
         with np.errstate(all="ignore"):
-            ours = got.astype(np.float64)
+            ours = got.astype(want.value.dtype)
             near = np.abs(ours - want.value) <= 1.5 * error
             near |= (ours == want.value) | (np.isnan(ours) & np.isnan(want.value))
     else:
@@ -212,4 +216,4 @@ def compare(got: np.ndarray, want: Shadow) -> tuple[str, int]:
         return "", int(known.sum())
     where = tuple(int(axis[0]) for axis in np.nonzero(bad)) if bad.ndim else ()
     text = f"{int(bad.sum())} of {bad.size} differ, at {list(where)}: {ours[where]} instead of {want.value[where]}"
-    return text + (f" +- {error[where]:.2g}" if want.is_float else ""), int(known.sum())
+    return text + (f" +- {error[where]:.2g}" if error[where] else ""), int(known.sum())

@@ -71,7 +71,7 @@ def _smaller(graph: Graph):
     if len(graph.results) > 1:
         for place in range(len(graph.results)):
             yield replace(graph, results=graph.results[:place] + graph.results[place + 1 :]).pruned()
-    plain = replace(graph.options, disable=(), device="local-sync", threads=1, max_arena_bytes=0)
+    plain = replace(graph.options, disable=(), device="local-sync", threads=1, max_arena_bytes=0, arguments="arrays")
     for options in (plain, *(_without(graph, name) for name in graph.options.disable)):
         if options != graph.options:
             yield replace(graph, options=options)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.fuzz.builder import Builder, Draw
 from tests.fuzz.graph import Graph, Options
 from tests.fuzz.ops import TABLE
-from tests.fuzz.shadow import DTYPES
+from tests.fuzz.shadow import DTYPES, REALS
 
 MAX_OPS = 7
 FRONTENDS = ("jax", "torch", "onnx", "mlir")
@@ -82,20 +82,27 @@ def make_graph(number: Draw, frontend: str | None = None, max_ops: int = MAX_OPS
         names = ["n", "m"][: 1 + number(1)]
         symbols = {name: SYMBOLS[frontend][name] for name in names}
     # A few types in a graph, so that values meet others of their type.
-    dtypes = sorted({list(DTYPES)[number(len(DTYPES) - 1)], ("f32", "i32", "f32", "i1", "i64")[number(4)], "f32"})
+    known = REALS if frontend == "onnx" else tuple(DTYPES)
+    dtypes = sorted({known[number(len(known) - 1)], ("f32", "i32", "f32", "i1", "i64")[number(4)], "f32"})
     builder = Builder(number, symbols, dtypes, frontend)
     names = _OPS[frontend]
-    for _ in range(1 + number(max_ops - 1)):
+    # A long chain now and then: more buffers live at once.
+    count = 1 + number(max_ops - 1) + (number(2 * max_ops) if max_ops == MAX_OPS and number(9) == 9 else 0)
+    for _ in range(count):
         builder.apply(TABLE[names[number(len(names) - 1)]])
     made = [index for index, node in enumerate(builder.nodes) if not node.is_leaf]
     used = {index for node in builder.nodes for index in node.inputs}
     results = [index for index in made if index not in used or number(5) == 5]
+    # Now and then an argument, a constant, or the same value twice.
+    if builder.nodes and number(7) == 7:
+        results.append(number(len(builder.nodes) - 1))
     options = Options(
         frontend,
         tuple(name for name in OPTIONAL if number(3) == 3) if number(3) == 3 else (),
         ("local-sync", "local-task")[number(1)],
         1 + number(1),
         (0, 1 << 20)[number(1)],
+        ("arrays", "arrays", "strided", "tensors" if frontend == "torch" else "arrays")[number(3)],
     )
     graph = Graph(tuple(builder.nodes), tuple(builder.permutation(results)), symbols, options).pruned()
     if not made or not graph.inputs:

@@ -7,7 +7,7 @@ from tests.fuzz.ops.base import Op, add, functional, jax, jnp, torch
 from tests.fuzz.ops.elementwise import FUNCTION_UNITS, cast
 from tests.fuzz.ops.linear import _convolve
 from tests.fuzz.ops.reductions import _axes_build, _count, _mean, _softmax, average, wide
-from tests.fuzz.shadow import DTYPES, FLOATS, INFINITY, UNIT, Shadow, elementwise, moved, rounded, total
+from tests.fuzz.shadow import FLOATS, INFINITY, LARGEST, REALS, UNIT, Shadow, elementwise, moved, rounded, total
 
 # Attention: two products around a softmax, which fuse or do not.
 
@@ -157,6 +157,8 @@ def _batch_norm(args, k):
     made = elementwise(np.add, made, column[3])
     with np.errstate(all="ignore"):
         extra = 8 * UNIT[x.dtype] * np.where(np.isfinite(terms), terms + np.abs(column[3].value), 0.0)
+    with np.errstate(all="ignore"):
+        extra = np.where(terms < LARGEST[x.dtype] / 16, extra, np.where(np.isfinite(x.value), INFINITY, extra))
     return rounded(made.value, made.error + extra, x.dtype)
 
 
@@ -253,8 +255,8 @@ def promoted(one: str, other: str) -> str:
 
 
 def _build_mixed(b):
-    first = b.value(min_rank=1)
-    return (first, b.companion(first, dtype=b.choose(list(DTYPES)))), {}
+    first = b.value(REALS, min_rank=1)
+    return (first, b.companion(first, dtype=b.choose(REALS))), {}
 
 
 def _mixed(args, k):

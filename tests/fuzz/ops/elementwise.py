@@ -13,6 +13,7 @@ from tests.fuzz.shadow import (
     INFINITY,
     INTEGERS,
     LARGEST,
+    REALS,
     SMALLEST_NORMAL,
     UNIT,
     Shadow,
@@ -453,8 +454,8 @@ def cast(x: Shadow, dtype: str) -> Shadow:
 
 
 def _build_cast(b):
-    first = b.value()
-    wanted = [name for name in DTYPES if name != b.type(first).dtype]
+    first = b.value(REALS)
+    wanted = [name for name in REALS if name != b.type(first).dtype]
     return (first,), {"dtype": b.choose(wanted)}
 
 
