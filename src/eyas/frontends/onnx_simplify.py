@@ -46,7 +46,10 @@ def _infer_inside(model: OnnxModel) -> None:
 
 def _simplify_subgraph(model: OnnxModel) -> None:
     prepare.infer_shapes(model)
-    simplify(model)
+    _fold(model)
+    # A branch that cannot run is left out below; what it has that is not supported does not matter.
+    if prepare.contradiction(model) is None:
+        simplify(model)
 
 
 def _take_possible_branches(model: OnnxModel) -> bool:

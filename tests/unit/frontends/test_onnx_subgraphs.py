@@ -96,6 +96,22 @@ def test_a_branch_that_cannot_run_is_left_out_and_checked():
             module(np.array(not condition), x)
 
 
+def test_what_is_not_supported_does_not_matter_in_a_branch_that_cannot_run():
+    """Results of two ranks are refused elsewhere."""
+    ranks = [
+        branch([constant("axes", [0]), node("Unsqueeze", ["x", "axes"], ["out"])], "out"),
+        branch([node("Identity", ["x"], ["out"])], "out"),
+    ]
+    either = node("If", ["c"], ["r"], then_branch=ranks[0], else_branch=ranks[1])
+    short, long = (np.ones((size, 2), np.float32) for size in (4, 8))
+    fits = branch([constant("w", short), node("MatMul", ["x", "w"], ["out"])], "out", [1, 2])
+    does_not = branch([either, constant("w", long), node("MatMul", ["x", "w"], ["out"])], "out", [1, 2])
+    choice = node("If", ["c"], ["y"], then_branch=fits, else_branch=does_not)
+    x = np.arange(4, dtype=np.float32)[None]
+    module = eyas.compile(model_with([choice], {"c": (BOOL, []), "x": (FLOAT, [1, "n"])}), (np.array(True), x))
+    np.testing.assert_allclose(module(np.array(True), x), x @ short)
+
+
 @pytest.mark.parametrize("grows", [False, True])
 def test_results_of_branches_may_have_dynamic_sizes(grows):
     """Sizes that the condition decides are known before the branch runs."""
