@@ -63,6 +63,7 @@ OPTIONAL = (
     "narrow-contractions",
     "convert-conv-layout",
     "propagate-transposes",
+    "fuse-gathers",
     "evaluate-constants",
     "unify-dimensions",
     "fold-index-ranges",

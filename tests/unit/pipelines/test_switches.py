@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import eyas
-from eyas.pipelines.phases import OPTIONAL
+from eyas.pipelines.phases import OPTIONAL, Options, Phase, pipeline
 
 # A product, a rectifier, a softmax over rows: a program in which every strategy, fusion and exp have a part.
 TEXT = """
@@ -55,3 +55,27 @@ def test_each_op_alone_and_no_code_of_ours():
     kernels = eyas.compile(TEXT, disable=OPTIONAL).manifest["kernels"]
     assert len(kernels) == 4 and {kernel["strategy"] for kernel in kernels} == {"loops"}
     assert len(eyas.compile(TEXT).manifest["kernels"]) < 4
+
+
+LOWERING = {
+    "verify-input-contract",
+    "convert-float-sizes",
+    "tie-shapes",
+    "check-shapes",
+    "convert-reshapes-to-flow",
+    "outline-dispatches",
+    "convert-flow-to-stream",
+    "convert-stream-to-hal",
+    "select-strategies",
+    "compile-executables",
+    "convert-hal-to-vm",
+}
+"""Steps without which there is no program. Whatever else a phase has must have a switch, so that it can be blamed."""
+
+
+def test_every_pass_is_a_step_of_the_lowering_or_has_a_switch():
+    names = [step.name for phase in Phase for step in pipeline(phase, Options()).steps if hasattr(step, "name")]
+    assert not set(names) - LOWERING - set(OPTIONAL)
+    # Blame goes to the last of several cures, so the order of the switches must be that of the pipeline.
+    ordered = [name for name in dict.fromkeys(names) if name in OPTIONAL]
+    assert ordered == [name for name in OPTIONAL if name in names]
