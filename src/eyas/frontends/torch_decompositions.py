@@ -23,6 +23,7 @@ from eyas.frontends import (
     torch_rare,
     torch_routing,
     torch_selection,
+    torch_transformer,
 )
 
 aten = torch.ops.aten
@@ -44,6 +45,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **torch_fourier.decompositions(),
         **torch_routing.decompositions(),
         **torch_selection.decompositions(),
+        **torch_transformer.decompositions(),
         aten._safe_softmax.default: safe_softmax,
         aten._softmax.default: softmax,
         aten.constant_pad_nd.default: constant_pad_nd,

@@ -57,7 +57,9 @@ def batched_product(one: Tensor, other: Tensor) -> Tensor:
 
 def quotient(one: Tensor, other: Tensor, *, rounding_mode: str | None = None) -> Tensor:
     """Whole quotients of integers narrower than 32 bits have no lowering."""
-    if one.dtype not in _NARROW or other.dtype != one.dtype or rounding_mode is None:
+    if not (isinstance(one, Tensor) and isinstance(other, Tensor)) or rounding_mode is None:
+        return NotImplemented  # a number among the operands
+    if one.dtype not in _NARROW or other.dtype != one.dtype:
         return NotImplemented
     return torch.div(one.to(torch.int32), other.to(torch.int32), rounding_mode=rounding_mode).to(one.dtype)
 

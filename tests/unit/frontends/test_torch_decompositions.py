@@ -53,6 +53,8 @@ CASES = {
     # Cuts and grows: equal sizes must not be taken for "nothing to do".
     "shift": (lambda x: F.pad(x, (0, 0, 1, -1)), X),
     "cut": (lambda x: F.pad(x, (-2, 3, -1, -1), value=4.0), X),
+    "top-unsorted": (lambda x: torch.topk(x, 3, sorted=False)[0].sum(-1), X),
+    "quotient-of-sizes": (lambda x: x.reshape(torch.div(x.size(1), 3, rounding_mode="trunc"), -1), X),
     "integer-power": (lambda x: x**2, torch.arange(4)),
 }
 
