@@ -54,6 +54,7 @@ _RULES = {
     "Momentum": "onnx_rewrite_training:momentum",
     "NonMaxSuppression": "onnx_rewrite_detect:non_max_suppression",
     "Mod": "onnx_rewrite_rare:mod_of_bytes",
+    "Neg": "onnx_rewrite_rare:negative_integer",
     "Pad": "onnx_rewrite_index:pad_wrapped",
     "QLinearConv": "onnx_rewrite_integer:q_linear_conv",
     "QLinearMatMul": "onnx_rewrite_integer:q_linear_mat_mul",

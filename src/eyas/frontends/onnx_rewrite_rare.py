@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import onnx
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from eyas.frontends.onnx_types import operator
 
@@ -35,3 +35,11 @@ def mod_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         return None
     wide = [b.cast(name, TensorProto.INT32) for name in node.input]
     return [b.cast(b.add("Mod", *wide), TensorProto.UINT8)]
+
+
+def negative_integer(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer negates integers as f32, which loses all but 24 bits."""
+    kind = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    if kind.kind != "i":
+        return None
+    return [b.add("Sub", b.constant(0, kind), node.input[0])]

@@ -22,6 +22,23 @@ from eyas.errors import UnsupportedOpError
 aten = torch.ops.aten
 _KEPT_META = ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node")
 
+# What moves or adds elements does the same with real and imaginary parts; torch's pairs lack some of it.
+_PARTWISE = (
+    aten.cumsum,
+    aten.flip,
+    aten.gather,
+    aten.index_add,
+    aten.index_copy,
+    aten.index_put,
+    aten.index_select,
+    aten.repeat,
+    aten.roll,
+    aten.scatter,
+    aten.scatter_add,
+    aten.tril,
+    aten.triu,
+)
+
 
 def split_complex(program: torch.export.ExportedProgram, table: dict[Any, Callable[..., Any]]) -> None:
     """Rewrites the program's graph in place, with `table` for what the parts are computed with."""
@@ -181,8 +198,20 @@ def _apply(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         real, imag = (value.re, value.im) if isinstance(value, ComplexTensor) else (value, 0.0)
         made = [torch.full(*(sizes or [[]]), 0.0, **kwargs) + part for part in (real, imag)]
         return ComplexTensor(*made)
+    if target._overloadpacket in _PARTWISE:
+        parts = [_apply_to(target, args, kwargs, part) for part in ("re", "im")]
+        return ComplexTensor(*parts)
     if target._overloadname.endswith("Scalar") and any(isinstance(arg, ComplexTensor) for arg in args[1:]):
         target = getattr(target._overloadpacket, target._overloadname.replace("Scalar", "Tensor"))
+    return target(*args, **kwargs)
+
+
+def _apply_to(target: Any, args: Sequence[Any], kwargs: dict[str, Any], part: str) -> Any:
+    def pick(value: Any) -> Any:
+        return getattr(value, part) if isinstance(value, ComplexTensor) else value
+
+    is_pair = lambda value: isinstance(value, ComplexTensor)  # noqa: E731
+    args, kwargs = pytree.tree_map(pick, (tuple(args), dict(kwargs)), is_leaf=is_pair)
     return target(*args, **kwargs)
 
 

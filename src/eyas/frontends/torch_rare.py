@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -28,8 +28,10 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.fmod.Scalar: rest,
         aten.fmod.Tensor: rest,
         aten.mm.default: product,
+        aten.neg.default: negative,
         aten.remainder.Scalar: rest,
         aten.remainder.Tensor: rest,
+        aten.roll.default: roll,
         aten.where.self: choice,
     }
 
@@ -92,3 +94,24 @@ def _are_bytes(one: Tensor, other: Tensor | float) -> bool:
 
 def _wide(other: Tensor | int) -> Any:
     return other.to(torch.int32) if isinstance(other, Tensor) else other
+
+
+def negative(x: Tensor) -> Tensor:
+    """The importer negates integers as f32, which loses all but 24 bits."""
+    if x.is_floating_point() or x.is_complex():
+        return NotImplemented
+    return torch.zeros_like(x) - x
+
+
+def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+    """The importer does not wrap shifts that are longer than their dimension."""
+    if not dims:
+        return torch.roll(x.reshape(-1), shifts, 0).reshape(x.shape) if x.dim() != 1 else torch.roll(x, shifts, 0)
+    if all(isinstance(x.shape[dim], int) for dim in dims):
+        wrapped = [shift % max(x.shape[dim], 1) for shift, dim in zip(shifts, dims, strict=True)]
+        return NotImplemented if wrapped == list(shifts) else torch.roll(x, wrapped, dims)
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = x.shape[dim]
+        places = torch.remainder(torch.arange(size, device=x.device) - shift, size)
+        x = torch.index_select(x, dim, places)
+    return x
