@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import helper
@@ -66,7 +68,7 @@ def _pick(
     prefix = f"{b.prefix}_pick"
     nodes: list[onnx.NodeProto] = []
 
-    def add(op: str, *inputs: str, **attributes: object) -> str:
+    def add(op: str, *inputs: str, **attributes: Any) -> str:
         name = f"{prefix}_{op.lower()}_{len(nodes)}"
         nodes.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))
         return name

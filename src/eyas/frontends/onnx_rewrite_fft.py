@@ -85,7 +85,8 @@ def _minus(x: _Complex, y: _Complex, b: Builder) -> _Complex:
 
 
 def _two(terms: list[_Complex], inverse: bool, b: Builder) -> list[_Complex]:
-    return [_plus(*terms, b), _minus(*terms, b)]
+    first, second = terms
+    return [_plus(first, second, b), _minus(first, second, b)]
 
 
 def _four(terms: list[_Complex], inverse: bool, b: Builder) -> list[_Complex]:

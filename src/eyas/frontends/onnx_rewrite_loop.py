@@ -8,6 +8,7 @@ by the name of its body.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -37,7 +38,7 @@ def loop(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     buffers = [_rows_for(node, row, trip, b) for row in rows]
     states = [b.constant(0, np.int64), *carried, *buffers]
     inner = _Body(body, len(carried), types, b)
-    inner.carry(b, trip, [b.value_type(name) for name in buffers])
+    inner.carry(b, trip, [type_ for name in buffers if (type_ := b.value_type(name)) is not None])
     results = b.add_many("Loop", len(states), b.constant(_LAST, np.int64), begin, *states, body=inner.graph(states, b))
     for name, type_ in zip(results, inner.state_types, strict=True):
         b.declare_type(name, type_)
@@ -60,7 +61,7 @@ class _Body:
         self.outputs: list[str] = []
         self.state_types: list[onnx.TypeProto] = []
 
-    def add(self, op: str, *inputs: str, **attributes: object) -> str:
+    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
         name = f"{self.prefix}_{op.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))
         return name
@@ -85,7 +86,7 @@ class _Body:
         scalar = helper.make_tensor_type_proto(_INT64, [])
         self.state_types = [scalar, *(self.types[value.name] for value in self.old.input[2:]), *buffers]
         for value in values[1 + self.carried :]:
-            shape = [1, *_static(self.types[value.name])]
+            shape = [1, *(_static(self.types[value.name]) or [])]
             place = self.add("Expand", counter, b.constant(shape, np.int64))
             row = self.add("Reshape", value.name, b.constant(shape, np.int64))
             rows = f"{self.prefix}_rows_{value.name}"
@@ -103,15 +104,16 @@ class _Body:
 
 def _settled_types(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> dict[str, onnx.TypeProto]:
     """Types of all values of the body, given those that enter the loop; what is carried must keep its shape."""
-    given = [b.value_type(name) for name in node.input[2:]]
-    for name, type_ in zip(node.input[2:], given, strict=True):
+    given: list[onnx.TypeProto] = []
+    for name in node.input[2:]:
+        type_ = b.value_type(name)
         kind = "" if type_ is None else type_.WhichOneof("value") or ""
         if kind and kind != "tensor_type":
-            raise _unsupported(
-                node, b, f"it carries '{name}', a {kind.removesuffix('_type')}; only tensors are supported"
-            )
+            what = kind.removesuffix("_type")
+            raise _unsupported(node, b, f"it carries '{name}', a {what}; only tensors are supported")
         if type_ is None or not type_.tensor_type.HasField("shape"):
             raise _unsupported(node, b, f"the type or rank of what it carries, '{name}', is not known")
+        given.append(type_)
     types = infer_body(body, [None, None, *given], b)
     for value, before in zip(body.output[1:], given, strict=False):
         after = types[value.name]

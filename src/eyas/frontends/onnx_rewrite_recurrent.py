@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -48,7 +49,7 @@ class _Step:
         self.b, self.prefix = b, prefix
         self.nodes: list[onnx.NodeProto] = []
 
-    def add(self, op: str, *inputs: str, **attributes: object) -> str:
+    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
         name = f"{self.prefix}_{op.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))
         return name

@@ -58,7 +58,7 @@ def scan(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if 0 < steps <= _MOST_STEPS and not has_subgraphs:
         values = _unroll(plan, steps, b)
     else:
-        values = _as_loop(plan, shape and steps, b)
+        values = _as_loop(plan, None if shape is None else steps, b)
     return [value for name, value in zip(node.output, values, strict=False) if name]
 
 
