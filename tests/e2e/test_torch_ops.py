@@ -119,6 +119,27 @@ PROGRAMS = {
         ),
         (X,),
     ),
+    "bytes": (
+        lambda a, b: (
+            *(a * 2, a * b, a // 3, a % 3, torch.div(a, b, rounding_mode="floor"), torch.fmod(a, b), a + b, a - b),
+            *(a << (b & 3), a >> (b & 3), a >> 1, ~a, a.max(), a.argmax(), a.sum(), a.clamp(2, 50), a > b, a / b),
+        ),
+        (torch.tensor([0, 1, 100, 200, 255], dtype=torch.uint8), torch.tensor([3, 7, 200, 100, 255]).to(torch.uint8)),
+    ),
+    "signed": (
+        lambda a, b: (
+            *(a * b, a // 3, a % 3, a // b, torch.div(a, b, rounding_mode="trunc"), torch.fmod(a, b), a % b),
+            *(a << (b & 3), a >> (b & 3), a << 1, -a, a.abs()),
+        ),
+        (torch.tensor([-128, -7, -1, 3, 127]).to(torch.int8), torch.tensor([3, 2, -1, -2, 5]).to(torch.int8)),
+    ),
+    "scalars": (
+        lambda s, t: (
+            *(s + t, s.expand(3), torch.stack([s, t]), s.argmax(), torch.softmax(s, 0), s.cumsum(0), s.sort()[0]),
+            *(s.std(correction=0), s.flatten(), s.any(), s.prod()),
+        ),
+        (torch.tensor(1.5), torch.tensor(-2.0)),
+    ),
     "transforms": (
         lambda x, c: (
             torch.fft.fft(x, n=9),
@@ -180,6 +201,7 @@ SELECTIONS = {
     "unique": lambda x: torch.unique((x * 2).long(), return_inverse=True, return_counts=True),
     "runs": lambda x: torch.unique_consecutive((x > 0).long(), return_counts=True)[1],
     "counts": lambda x: torch.bincount((x * 2).long().abs().flatten(), minlength=3),
+    "scalar": lambda x: torch.nonzero(x[0, 0] > 0),
     "repeats": lambda x: torch.repeat_interleave(x, (x[:, 0] * 2).long().abs(), 0),
 }
 

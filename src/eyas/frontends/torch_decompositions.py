@@ -16,8 +16,10 @@ import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from eyas.frontends import (
+    torch_bytes,
     torch_complex,
     torch_convolution,
+    torch_edges,
     torch_fourier,
     torch_indexing,
     torch_rare,
@@ -40,8 +42,10 @@ def _table() -> dict[Any, Callable[..., Any]]:
     return {
         **get_decomposition_table(),
         **torch_convolution.decompositions(),
+        **torch_bytes.decompositions(),
         **torch_rare.decompositions(),
         **torch_complex.decompositions(),
+        **torch_edges.decompositions(),
         **torch_fourier.decompositions(),
         **torch_routing.decompositions(),
         **torch_selection.decompositions(),

@@ -29,8 +29,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.fmod.Tensor: rest,
         aten.mm.default: product,
         aten.neg.default: negative,
-        aten.remainder.Scalar: rest,
-        aten.remainder.Tensor: rest,
+        aten.remainder.Scalar: remainder,
+        aten.remainder.Tensor: remainder,
         aten.roll.default: roll,
         aten.where.self: choice,
     }
@@ -57,20 +57,30 @@ def batched_product(one: Tensor, other: Tensor) -> Tensor:
     return torch.bmm(one.to(torch.int32), other.to(torch.int32)).to(one.dtype)
 
 
-def quotient(one: Tensor, other: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+def quotient(one: Tensor, other: Tensor | int, *, rounding_mode: str | None = None) -> Tensor:
     """Whole quotients of integers narrower than 32 bits have no lowering."""
-    if not (isinstance(one, Tensor) and isinstance(other, Tensor)) or rounding_mode is None:
-        return NotImplemented  # a number among the operands
-    if one.dtype not in _NARROW or other.dtype != one.dtype:
+    if not isinstance(one, Tensor) or one.dtype not in _NARROW or rounding_mode is None:
         return NotImplemented
-    return torch.div(one.to(torch.int32), other.to(torch.int32), rounding_mode=rounding_mode).to(one.dtype)
+    if other.dtype != one.dtype if isinstance(other, Tensor) else not isinstance(other, int):
+        return NotImplemented
+    return torch.div(one.to(torch.int32), _wide(other), rounding_mode=rounding_mode).to(one.dtype)
 
 
 def rest(one: Tensor, other: Tensor | int) -> Tensor:
-    """The rest of a division of bytes is taken as if they were signed."""
-    if not _are_bytes(one, other):
+    """`fmod` of integers narrower than 32 bits: bytes are taken as if they were signed, numbers crash the importer."""
+    return torch.fmod(one.to(torch.int32), _wide(other)).to(one.dtype) if _are_narrow(one, other) else NotImplemented
+
+
+def remainder(one: Tensor, other: Tensor | int) -> Tensor:
+    """As `rest`, with the sign of the divisor."""
+    if not _are_narrow(one, other):
         return NotImplemented
-    return torch.fmod(one.to(torch.int32), _wide(other)).to(torch.uint8)
+    return torch.remainder(one.to(torch.int32), _wide(other)).to(one.dtype)
+
+
+def _are_narrow(one: Tensor, other: Tensor | float) -> bool:
+    same = other.dtype == one.dtype if isinstance(other, Tensor) else isinstance(other, int)
+    return one.dtype in _NARROW and same
 
 
 def shift_left(one: Tensor, other: int) -> Tensor:
