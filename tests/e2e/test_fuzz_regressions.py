@@ -138,6 +138,24 @@ GRAPHS: dict[str, Graph] = {
 }
 
 
+# Importers took bytes for signed in all of these.
+BYTES, OTHER = leaf("u8", 6, 5, kind="full"), leaf("u8", 5, kind="divisor")
+for frontend in ("torch", "onnx"):
+    GRAPHS |= {
+        f"largest_bytes_{frontend}": graph(frontend, BYTES, op("topk", 0, k=2, indices=False)),
+        f"places_of_largest_bytes_{frontend}": graph(frontend, BYTES, op("topk", 0, k=2, indices=True)),
+        f"quotient_of_bytes_{frontend}": graph(frontend, BYTES, OTHER, op("truncate_divide", 0, 1)),
+        f"magnitude_of_bytes_{frontend}": graph(frontend, BYTES, op("abs", 0)),
+    }
+GRAPHS |= {
+    "sorted_bytes": graph("torch", BYTES, op("sort", 0, axis=1, descending=False)),
+    "places_of_sorted_bytes": graph("torch", BYTES, op("argsort", 0, axis=0, descending=True)),
+    "bytes_and_floats": graph("torch", BYTES, leaf("f32", 5), op("mixed_mul", 0, 1)),
+    "bytes_and_signed_bytes": graph("torch", BYTES, leaf("i8", 5, kind="full"), op("mixed_mul", 0, 1)),
+    "bytes_and_integers": graph("torch", BYTES, leaf("i64", 5), op("mixed_mul", 0, 1)),
+}
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graph(name):
     prepare()

@@ -29,12 +29,26 @@ def cast_to_i16(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [operator(b, "EyasNarrow", b.cast(node.input[0], TensorProto.INT32), node.input[0], TensorProto.INT16)]
 
 
-def mod_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """The importer divides bytes as if they were signed."""
+def divide_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Div and Mod: the importer divides bytes as if they were signed."""
     if b.type_of(node.input[0]) != TensorProto.UINT8:
         return None
     wide = [b.cast(name, TensorProto.INT32) for name in node.input]
-    return [b.cast(b.add("Mod", *wide), TensorProto.UINT8)]
+    return [b.cast(b.add(node.op_type, *wide), TensorProto.UINT8)]
+
+
+def abs_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Bytes are their own magnitude."""
+    return [b.add("Identity", node.input[0])] if b.type_of(node.input[0]) == TensorProto.UINT8 else None
+
+
+def largest_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """TopK compares bytes as if they were signed."""
+    if b.type_of(node.input[0]) != TensorProto.UINT8:
+        return None
+    given = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    values, places = b.add_many("TopK", 2, b.cast(node.input[0], TensorProto.INT32), node.input[1], **given)
+    return [b.cast(values, TensorProto.UINT8), places]
 
 
 def negative_integer(node: onnx.NodeProto, b: Builder) -> list[str] | None:

@@ -39,10 +39,9 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 
 @functools.cache
 def _table() -> dict[Any, Callable[..., Any]]:
-    return {
+    table = {
         **get_decomposition_table(),
         **torch_convolution.decompositions(),
-        **torch_bytes.decompositions(),
         **torch_rare.decompositions(),
         **torch_complex.decompositions(),
         **torch_edges.decompositions(),
@@ -63,6 +62,19 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
+    for op, first in torch_bytes.decompositions().items():
+        table[op] = _chain(first, table.get(op))
+    return table
+
+
+def _chain(first: Callable[..., Any], second: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The second where the first does not apply."""
+
+    def decomposition(*args: Any, **kwargs: Any) -> Any:
+        made = first(*args, **kwargs)
+        return second(*args, **kwargs) if made is NotImplemented and second is not None else made
+
+    return decomposition
 
 
 def scaled_dot_product_attention(
