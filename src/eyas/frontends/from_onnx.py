@@ -20,7 +20,7 @@ from torch_mlir.extras import onnx_importer
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends import onnx_prepare as prepare
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
-from eyas.frontends.literals import by_name, by_value, literal
+from eyas.frontends.literals import bits_of_bytes, by_name, by_value, literal
 from eyas.frontends.onnx_file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx_rewrite_integer import use_integers
 from eyas.frontends.onnx_simplify import simplify
@@ -188,8 +188,8 @@ class _Values(onnx_importer.ContextCache):
             return by_value(values, str(self.tensor_element_type(tp.data_type)))
 
 
-def _widened(read: Callable[[], np.ndarray]) -> np.ndarray:
-    return read().astype(np.int32)
+def _bits(read: Callable[[], np.ndarray]) -> np.ndarray:
+    return bits_of_bytes(read())
 
 
 def _import_weights(importer: onnx_importer.NodeImporter, source: OnnxModel) -> dict[str, Parameter]:
@@ -204,8 +204,8 @@ def _import_weights(importer: onnx_importer.NodeImporter, source: OnnxModel) -> 
         shape, read = tuple(tensor.dims), source.reader(tensor)
         dtype, element_type = str(dtype_of(tensor.data_type)), str(cache.tensor_element_type(tensor.data_type))
         if is_bytes:
-            read = functools.partial(_widened, read)
-            dtype, element_type = "i32", "si32"
+            dtype, element_type = ("i32", "si32") if 0 in shape else ("i8", "si8")
+            read = functools.partial(_bits, read)
         with importer._c, mlir.InsertionPoint(importer._b), mlir.Location.name(name):
             parameters[name] = Parameter(name, dtype, shape, read)
             value = literal(by_name(name, shape, element_type), cache.tensor_proto_to_type(tensor))

@@ -33,15 +33,21 @@ def by_name(key: str, shape: tuple[int, ...], element_type: str) -> mlir.Attribu
     return mlir.Attribute.parse(f'dense_resource<"{quoted}"> : tensor<{dims}{element_type}>')
 
 
+def bits_of_bytes(array: np.ndarray) -> np.ndarray:
+    """The values that a literal of bytes holds. The conversion of an empty one is folded unless it is a real one."""
+    return array.view(np.int8) if array.size else array.astype(np.int32)
+
+
 def literal(attribute: mlir.Attribute, result: mlir.Type) -> mlir.Value:
-    """A torch literal. One of bytes has their values in `si32`, and they are converted: the importer makes literals
+    """A torch literal. One of bytes has their bits in `si8`, and they are converted: the importer makes literals
     signless in one step and their types in another, and an unsigned one is invalid in between. They must be given by
     name, so that the conversion is not folded."""
     name = "torch.vtensor.literal"
     if not str(result).endswith(",ui8>"):
         return mlir.Operation.create(name, results=[result], attributes={"value": attribute}).result
-    wide = mlir.Type.parse(str(result).replace(",ui8>", ",si32>"))
-    values = mlir.Operation.create(name, results=[wide], attributes={"value": attribute}).result
+    element_type = mlir.RankedTensorType(attribute.type).element_type
+    signed = mlir.Type.parse(str(result).replace(",ui8>", f",{element_type}>"))
+    values = mlir.Operation.create(name, results=[signed], attributes={"value": attribute}).result
     code = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), 0)  # torch's number of uint8
     integer = mlir.Type.parse("!torch.int")
     number = mlir.Operation.create("torch.constant.int", results=[integer], attributes={"value": code}).result

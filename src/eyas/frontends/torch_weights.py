@@ -45,12 +45,14 @@ class Weights(FxImporterHooks):
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise NotImplementedError(f"tensor '{name}' is {tensor.layout}; only dense tensors are supported")
         # Bytes are held wide; `literal` says why.
-        values = tensor.to(torch.int32) if tensor.dtype == torch.uint8 else tensor
+        is_bytes, values = tensor.dtype == torch.uint8, tensor
+        if is_bytes:
+            values = tensor.view(torch.int8) if tensor.numel() else tensor.to(torch.int32)
         element_type = TORCH_DTYPE_TO_MLIR_TYPE_ASM[values.dtype]
         attribute = self._attributes.get(memory)
         if attribute is None:
-            if values is tensor and values.numel() * values.element_size() <= LARGEST_INLINE_BYTES:
-                attribute = by_value(as_numpy(values), element_type)
+            if not is_bytes and tensor.numel() * tensor.element_size() <= LARGEST_INLINE_BYTES:
+                attribute = by_value(as_numpy(tensor), element_type)
             else:
                 key = self._unique(name or f"tensor_{len(self.parameters)}")
                 dtype = short_name(str(values.dtype), f"parameter '{key}'")

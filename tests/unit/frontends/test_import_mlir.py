@@ -147,7 +147,7 @@ def test_large_constants_of_every_type_become_parameters():
            return %0 : tensor<300xf32>\n}"""),
         (FrontendError, "'arg0' has type memref<4xf32>", "func.func @main(%m: memref<4xf32>) {\n return\n}"),
         (FrontendError, r"tensor<\*xf32>; only ranked", "func.func @main(%x: tensor<*xf32>) {\n return\n}"),
-        (FrontendError, "i4", "func.func @main(%x: tensor<4xi4>) -> tensor<4xi4> {\n return %x : tensor<4xi4>\n}"),
+        (FrontendError, "i5", "func.func @main(%x: tensor<4xi5>) -> tensor<4xi5> {\n return %x : tensor<4xi5>\n}"),
         (FrontendError, "'tensor.pad' at line 4 pads by a negative amount", """
            func.func @main(%x: tensor<4xf32>) -> tensor<3xf32> {\n %z = arith.constant 0.0 : f32
            %p = tensor.pad %x low[1] high[-2] {

@@ -162,7 +162,8 @@ def test_element_types(dtype):
         [("Gather", ["t", "i"], ["y"], {})], {"i": (TensorProto.INT64, [3])}, {"y": (kind, [3])}, {"t": table}
     )
     program = import_model(model)
-    assert program.parameters["t"].array().dtype == dtype
+    held = np.int8 if dtype == np.uint8 else dtype  # bytes are held as their bits
+    assert program.parameters["t"].array().dtype == held
     if dtype != np.float16:
         index = np.array([5, 0, 1999])
         np.testing.assert_array_equal(evaluate(program, index)[0], table[index])
