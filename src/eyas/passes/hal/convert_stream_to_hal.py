@@ -19,8 +19,8 @@ _WORK = ("stream.dispatch", "stream.copy", "stream.barrier")
 class ConvertStreamToHal(Pass):
     """Records the work between two host reads into one command buffer.
 
-    Arguments, results and the arena are slots of the submission's table; parameters and state are bound directly. When every
-    offset, size and push constant is known at compile time, the recording is made once and replayed.
+    Arguments, results and the arena are slots of the submission's table; parameters and state are bound directly. When
+    every offset, size and push constant is known at compile time, the recording is made once and replayed.
 
         stream.dispatch(%a, %b) {callee = @relu}       %c = hal.record {memo = 0} { hal.dispatch ... hal.end }
                                                        hal.submit %c, table(%a, %b)
