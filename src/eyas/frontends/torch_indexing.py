@@ -16,6 +16,7 @@ from eyas.frontends import torch_selection
 aten = torch.ops.aten
 Tensor = torch.Tensor
 Indices = Sequence[Tensor | None]
+_MASKS = (torch.bool, torch.uint8)
 
 
 def index(x: Tensor, indices: Indices) -> Tensor:
@@ -31,15 +32,42 @@ def index(x: Tensor, indices: Indices) -> Tensor:
 
 
 def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
-    """x with `values` at, or added at, positions of unknown number."""
-    if any(size == 0 for given in indices if given is not None for size in given.shape if isinstance(size, int)):
-        return x.clone()  # nowhere; the importer divides by the number of positions
+    """x with `values` at, or added at, positions of unknown number; a value for all of a mask is a choice."""
+    if any(one is not None and one.dtype in _MASKS for one in indices):
+        return _put_by_mask(x, indices, values.to(x.dtype), accumulate)
     first, count = _dims_to_merge(indices)
-    if not count:
-        return NotImplemented
-    place = _merged_index(x, indices, first, count)
-    merged = _merge(x, first, count)
-    return aten.index_put.default(merged, [None] * first + [place], values, accumulate).reshape(x.shape)
+    if count:
+        place = _merged_index(x, indices, first, count)
+        values = _spread(values, place, x.shape[count:]) if first == 0 else values
+        merged = _merge(x, first, count)
+        return aten.index_put.default(merged, [None] * first + [place], values, accumulate).reshape(x.shape)
+    if len(indices) == 1 and not isinstance(indices[0].shape[0], int):
+        spread = _spread(values, indices[0], x.shape[1:])
+        if spread is not values:
+            return aten.index_put.default(x, indices, spread, accumulate)
+    return NotImplemented
+
+
+def _put_by_mask(x: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
+    dims = [dim for dim, one in enumerate(indices) if one is not None]
+    mask = indices[dims[0]].to(torch.bool)
+    rest = x.dim() - dims[0] - mask.dim()
+    if len(dims) == 1 and values.dim() <= rest:
+        mask = mask.reshape(*mask.shape, *[1] * rest)
+        return torch.where(mask, x + values if accumulate else values, x)
+    places: list[Tensor | None] = []
+    for one in indices:
+        places += [one] if one is None or one.dtype not in _MASKS else list(torch.nonzero(one).unbind(1))
+    return aten.index_put.default(x, places, values, accumulate)
+
+
+def _spread(values: Tensor, place: Tensor, sizes: Sequence[int]) -> Tensor:
+    """One slice of these sizes for each position: the importer makes at least one of a value that is given once, and a
+    place for it is then read where there is none."""
+    if values.dim() == place.dim() + len(sizes) and not (isinstance(values.shape[0], int) and values.shape[0] == 1):
+        return values
+    everywhere = torch.ones_like(place, dtype=torch.bool).reshape(*place.shape, *[1] * len(sizes))
+    return torch.where(everywhere, values, values.new_zeros(sizes))
 
 
 def _dims_to_merge(indices: Indices) -> tuple[int, int]:
@@ -48,7 +76,7 @@ def _dims_to_merge(indices: Indices) -> tuple[int, int]:
     given = [indices[dim] for dim in dims]
     if len(dims) < 2 or dims != list(range(dims[0], dims[0] + len(dims))):
         return 0, 0
-    if any(one.dtype in (torch.bool, torch.uint8) or one.shape != given[0].shape for one in given):
+    if any(one.dtype in _MASKS or one.shape != given[0].shape for one in given):
         return 0, 0
     if all(isinstance(size, int) for size in given[0].shape):
         return 0, 0

@@ -29,3 +29,30 @@ def test_reads_and_writes():
     for choice in (torch.randint(0, 2, (4, 3)), torch.ones(4, 3, dtype=torch.int64), torch.zeros(4, 3).long()):
         for ours, theirs in zip(module(x, choice), model(x, choice), strict=True):
             torch.testing.assert_close(ours, theirs)
+
+
+class Filled(nn.Module):
+    """One value for all places, rows of values, values of their own."""
+
+    def forward(self, x, choice):
+        mask = choice == 1
+        one = x.clone()
+        one[mask] = 7.0
+        row = x.clone()
+        row[mask.any(1)] = x[0]
+        own = x.clone()
+        own[mask] = x[mask] * 2
+        (places,) = torch.nonzero(mask.any(1), as_tuple=True)
+        first, second = torch.nonzero(mask, as_tuple=True)
+        put = x.index_put((places,), torch.tensor(3.0)), x.index_put((first, second), torch.tensor(4.0))
+        return one, row, own, *put, x.index_put((mask,), torch.tensor(5.0), accumulate=True)
+
+
+def test_values_for_masks_that_may_be_empty():
+    torch.manual_seed(0)
+    x = torch.randn(4, 3, 2)
+    model = Filled()
+    module = eyas.compile(model, (x, torch.randint(0, 2, (4, 3))))
+    for choice in (torch.randint(0, 2, (4, 3)), torch.ones(4, 3, dtype=torch.int64), torch.zeros(4, 3).long()):
+        for ours, theirs in zip(module(x, choice), model(x, choice), strict=True):
+            torch.testing.assert_close(ours, theirs)
