@@ -119,6 +119,17 @@ PROGRAMS = {
         ),
         (X,),
     ),
+    "order of NaN": (
+        lambda x: (
+            *torch.sort(x, 1),
+            *torch.topk(x, 3, 1),
+            *torch.max(x, 1),
+            torch.argmin(x, 1),
+            torch.median(x, 1)[0],
+            torch.nanmedian(x, 1)[0],
+        ),
+        (torch.where(X > 1, torch.nan, X),),
+    ),
     "bytes": (
         lambda a, b: (
             *(a * 2, a * b, a // 3, a % 3, torch.div(a, b, rounding_mode="floor"), torch.fmod(a, b), a + b, a - b),

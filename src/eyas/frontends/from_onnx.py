@@ -37,6 +37,7 @@ from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
+from eyas.passes.input.order_nans import OrderNans
 
 TO_TORCH_BACKEND = (
     "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
@@ -119,6 +120,7 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
         lower(module, TO_TORCH_BACKEND)
         BETWEEN.run(module)
         lower(module, TO_LINALG)
+        OrderNans().run(module)
     except TrialFailed as error:
         what = risk or source.description
         raise UnsupportedOpError(f"{what} is not supported: {error}") from None

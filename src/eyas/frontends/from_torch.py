@@ -35,6 +35,7 @@ from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.hold_small_types import HoldSmallTypes
+from eyas.passes.input.order_nans import OrderNans
 
 TO_TORCH_BACKEND = (
     "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline{ extra-library=}"
@@ -117,7 +118,7 @@ def import_exported(
     PassPipeline((ConvertRowUpdates(), ConvertDynamicViews(), ConvertTorchControlFlow())).run(module)
     lower(module, TO_LINALG)
     # torch rounds to this type in a way of its own.
-    PassPipeline((HoldSmallTypes(saturate="f8e4m3fn"),)).run(module)
+    PassPipeline((OrderNans(), HoldSmallTypes(saturate="f8e4m3fn"))).run(module)
     # Dropout is the usual reason for a program that draws random numbers.
     hint = "; the model is in training mode: call model.eval() first" if training else ""
     parameters = finish(module, weights.parameters, hint)

@@ -61,6 +61,7 @@ PASSES: dict[str, str] = {
     "narrow-contractions": "optimize.narrow_contractions",
     "fold-size-casts": "input.fold_size_casts",
     "narrow-scalars": "input.narrow_scalars",
+    "order-nans": "input.order_nans",
     "verify-input-contract": "input.verify_input_contract",
     "widen-accumulators": "optimize.widen_accumulators",
     "wrap-scalars": "input.wrap_scalars",
