@@ -41,6 +41,9 @@ GRAPHS: dict[str, Graph] = {
     "sum_of_nothing": graph("jax", leaf("f32", 0, 3), op("sum", 0, axes=(0,), keep=True)),
     "product_of_nothing": graph("jax", leaf("i64", 0, N), op("prod", 0, axes=(0,), keep=True)),
     "fill_is_a_result": graph("jax", leaf("bf16", 0), op("prod", 0, axes=(0,), keep=False)),
+    "sum_beside_no_elements_and_a_dynamic_dimension": graph(
+        "jax", leaf("f32", 0, N, 2), op("sum", 0, axes=(2,), keep=False)
+    ),
     # Dynamic dimensions through StableHLO.
     "composite": graph("jax", leaf("f32", N, 9), op("sinh", 0)),
     # Took a minute: the decomposition's table of coefficients was a loop that LLVM unrolled.
@@ -129,6 +132,11 @@ GRAPHS: dict[str, Graph] = {
     "negative_integers_torch": graph("torch", leaf("i32", 9, kind="full"), op("neg", 0)),
     "negative_integers_onnx": graph("onnx", leaf("i64", 9, kind="full"), op("neg", 0)),
     "negative_bytes": graph("torch", leaf("u8", 9, kind="full"), op("neg", 0)),
+    "floor_of_long_quotients": graph(
+        "torch", leaf("i64", 9, kind="full"), leaf("i64", 9, kind="divisor"), op("floor_divide", 0, 1)
+    ),
+    "minimum_of_nan": graph("torch", leaf("f32", 64, kind="special"), leaf("f32", 64), op("minimum", 0, 1)),
+    "maximum_of_nan": graph("onnx", leaf("bf16", 64, kind="special"), leaf("bf16", 64), op("maximum", 0, 1)),
     "long_roll": graph("torch", leaf("f32", 3, 4), op("roll", 0, axis=0, shift=5)),
     "long_roll_of_complex_numbers": graph("torch", leaf("c64", 3, 4), op("roll", 0, axis=0, shift=-4)),
     "long_roll_of_a_dynamic_dimension": graph("torch", leaf("f32", (5, 1, 2), 4), op("roll", 0, axis=0, shift=3)),

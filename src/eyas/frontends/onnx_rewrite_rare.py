@@ -57,3 +57,13 @@ def negative_integer(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if kind.kind != "i":
         return None
     return [b.add("Sub", b.constant(0, kind), node.input[0])]
+
+
+def extreme(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Max and Min of floats: NaN in any operand is the result; the importer misses it in the first."""
+    kind = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    if kind.kind not in "fV" or len(node.input) != 2:
+        return None
+    one, other = node.input
+    beats = b.add("Greater" if node.op_type == "Max" else "Less", one, other)
+    return [b.add("Where", b.add("Or", beats, b.add("IsNaN", one)), one, other)]

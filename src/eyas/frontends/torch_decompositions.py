@@ -20,6 +20,7 @@ from eyas.frontends import (
     torch_complex,
     torch_convolution,
     torch_edges,
+    torch_exact,
     torch_fourier,
     torch_indexing,
     torch_rare,
@@ -62,8 +63,9 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
-    for op, first in torch_bytes.decompositions().items():
-        table[op] = _chain(first, table.get(op))
+    for source in (torch_exact, torch_bytes):
+        for op, first in source.decompositions().items():
+            table[op] = _chain(first, table.get(op))
     return table
 
 

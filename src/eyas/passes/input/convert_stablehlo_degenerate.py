@@ -46,7 +46,8 @@ def _reduction(op: mlir.Operation) -> list[mlir.Value] | None:
     if not over:
         return inputs
     source = mlir.RankedTensorType(inputs[0].type)
-    if all(source.is_dynamic_dim(dim) or source.shape[dim] for dim in over):
+    # Nothing to reduce, or nothing to make: either way the initial values are all there is.
+    if all(source.is_dynamic_dim(dim) or source.shape[dim] for dim in range(source.rank)):
         return None
     kept = [dim for dim in range(source.rank) if dim not in over]
     made = []

@@ -1,0 +1,45 @@
+"""torch ops whose lowering by the importer loses bits or NaN, or divides by nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """By op."""
+    return {
+        aten.div.Tensor_mode: floor_quotient,
+        aten.index_put.default: put_nowhere,
+        aten.maximum.default: lambda one, other: _extreme(one, other, torch.gt),
+        aten.minimum.default: lambda one, other: _extreme(one, other, torch.lt),
+    }
+
+
+def floor_quotient(one: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """The importer divides integers of 64 bits as f64, which has 53."""
+    if rounding_mode != "floor" or not (isinstance(one, Tensor) and isinstance(other, Tensor)):
+        return NotImplemented
+    if one.dtype != torch.int64 or other.dtype != torch.int64:
+        return NotImplemented
+    quotient = torch.div(one, other, rounding_mode="trunc")
+    rest = one - quotient * other
+    return quotient - ((rest != 0) & ((rest < 0) != (other < 0))).to(torch.int64)
+
+
+def put_nowhere(x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
+    """No positions: the importer divides by their number."""
+    sizes = [size for given in indices if given is not None for size in given.shape]
+    return x.clone() if any(isinstance(size, int) and size == 0 for size in sizes) else NotImplemented
+
+
+def _extreme(one: Tensor, other: Tensor, beats: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """NaN in either operand is the result; the importer's comparison misses it in the first."""
+    if not one.is_floating_point() or one.dtype != other.dtype:
+        return NotImplemented
+    return torch.where(beats(one, other) | (one != one), one, other)
