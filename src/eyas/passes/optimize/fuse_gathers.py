@@ -70,12 +70,10 @@ def _fuse(product: mlir.Operation, number: int, gather: mlir.Operation) -> None:
     gather_inputs, _ = split_operands(gather)
     gather_maps = [mlir.AffineMapAttr(attribute).value for attribute in gather.attributes["indexing_maps"]]
     moved = [_compose(map_, place) for map_ in gather_maps[: len(gather_inputs)]]
-    fused = generic(
-        [*inputs[:number], *inputs[number + 1 :], *gather_inputs],
-        outputs,
-        [*maps[:number], *maps[number + 1 : len(inputs)], *moved, *maps[len(inputs) :]],
-        iterators,
-    )
+    fused_maps = [*maps[:number], *maps[number + 1 : len(inputs)], *moved, *maps[len(inputs) :]]
+    if not _give_all_extents(fused_maps, len(iterators)):
+        return
+    fused = generic([*inputs[:number], *inputs[number + 1 :], *gather_inputs], outputs, fused_maps, iterators)
     body = fused.regions[0].blocks[0]
     arguments = list(body.arguments)
     own, taken = arguments[: len(inputs) - 1], arguments[len(inputs) - 1 : -len(outputs)]
@@ -100,6 +98,12 @@ def _fuse(product: mlir.Operation, number: int, gather: mlir.Operation) -> None:
         old.replace_all_uses_with(new)
     product.erase()
     gather.erase()
+
+
+def _give_all_extents(maps: list[mlir.AffineMap], loops: int) -> bool:
+    """Whether each loop runs along a dimension of some operand: the gathered tensor may have been the only one."""
+    plain = [e.position for map_ in maps for e in map_.results if isinstance(e, mlir.AffineDimExpr)]
+    return set(plain) == set(range(loops))
 
 
 def _loops(op: mlir.Operation) -> tuple[list[mlir.AffineMap], list[str]]:

@@ -43,3 +43,27 @@ func.func @smaller(%x: tensor<2x1x16xf32>, %w: tensor<8x16x32xf32>, %which: tens
   %r = linalg.batch_matmul ins(%x, %g : tensor<2x1x16xf32>, tensor<2x16x32xf32>) outs(%init : tensor<2x1x32xf32>) -> tensor<2x1x32xf32>
   return %r : tensor<2x1x32xf32>
 }
+
+// Only the gathered tensor gives the reduction its extent: it stays.
+// CHECK-LABEL: func.func @extent
+// CHECK: tensor.extract
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]
+func.func @extent(%x: tensor<1xf32>, %which: tensor<6xindex>) -> tensor<6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x1xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a)>, affine_map<(a, b) -> (a, b)>],
+      iterator_types = ["parallel", "parallel"]} ins(%which : tensor<6xindex>) outs(%e : tensor<6x1xf32>) {
+  ^bb0(%in: index, %out: f32):
+    %v = tensor.extract %x[%in] : tensor<1xf32>
+    linalg.yield %v : f32
+  } -> tensor<6x1xf32>
+  %o = tensor.empty() : tensor<6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%o : tensor<6xf32>) -> tensor<6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a)>],
+      iterator_types = ["parallel", "reduction"]} ins(%g : tensor<6x1xf32>) outs(%f : tensor<6xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<6xf32>
+  return %r : tensor<6xf32>
+}
