@@ -80,6 +80,9 @@ GRAPHS: dict[str, Graph] = {
         leaf("f32", 8, 16, 2),
         op("conv", 0, 1, groups=1, padding=(2,), strides=(1,), dilations=(2,)),
     ),
+    "gather_along_a_dynamic_dimension": graph(
+        "jax", leaf("i8", N), leaf("i32", 9, kind="index:1"), op("take", 0, 1, axis=0, along=False)
+    ),
     "gather_beside_a_dynamic_dimension": graph(
         "mlir", leaf("i32", 33, N), leaf("i32", 3, 2, kind="index:33"), op("take", 0, 1, axis=0, along=False)
     ),

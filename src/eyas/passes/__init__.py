@@ -60,6 +60,7 @@ PASSES: dict[str, str] = {
     "hold-small-types": "input.hold_small_types",
     "narrow-contractions": "optimize.narrow_contractions",
     "fold-size-casts": "input.fold_size_casts",
+    "hoist-sizes": "input.hoist_sizes",
     "narrow-scalars": "input.narrow_scalars",
     "order-nans": "input.order_nans",
     "verify-input-contract": "input.verify_input_contract",
