@@ -290,9 +290,11 @@ bool read_scalar(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t inde
 
 bool is_row_major(const dlpack::Tensor& t) {
   if (!t.strides) return true;
+  for (int i = 0; i < t.ndim; ++i) {
+    if (t.shape[i] == 0) return true;  // no elements; torch keeps any strides then
+  }
   int64_t expected = 1;
   for (int i = t.ndim - 1; i >= 0; --i) {
-    if (t.shape[i] == 0) return true;
     if (t.shape[i] != 1 && t.strides[i] != expected) return false;
     expected *= t.shape[i];
   }

@@ -40,6 +40,7 @@ GRAPHS: dict[str, Graph] = {
     "empty_slice_is_a_result": graph("jax", leaf("f32", 1, 6), op("slice", 0, slices=((0, 0, 1), (0, 1, 3)))),
     "sum_of_nothing": graph("jax", leaf("f32", 0, 3), op("sum", 0, axes=(0,), keep=True)),
     "product_of_nothing": graph("jax", leaf("i64", 0, N), op("prod", 0, axes=(0,), keep=True)),
+    "empty_torch_tensor": graph("torch", leaf("f32", 0, 7, 9, 1), op("sqrt", 0), arguments="tensors"),
     "fill_is_a_result": graph("jax", leaf("bf16", 0), op("prod", 0, axes=(0,), keep=False)),
     "sum_beside_no_elements_and_a_dynamic_dimension": graph(
         "jax", leaf("f32", 0, N, 2), op("sum", 0, axes=(2,), keep=False)
