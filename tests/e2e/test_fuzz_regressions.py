@@ -125,6 +125,9 @@ GRAPHS: dict[str, Graph] = {
         op("neg", 1),
         results=(2, 3),
     ),
+    "constant_bytes_are_the_result": graph(
+        "onnx", leaf("u8", 9, 17, kind="full", constant=True), op("permute", 0, order=(1, 0))
+    ),
     "large_constant_bytes": graph(
         "onnx",
         leaf("u8", 99, 33, kind="full", constant=True),

@@ -190,8 +190,8 @@ class _Values(onnx_importer.ContextCache):
             return by_value(values, str(self.tensor_element_type(tp.data_type)))
 
 
-def _bits(read: Callable[[], np.ndarray]) -> np.ndarray:
-    return bits_of_bytes(read())
+def _bits(read: Callable[[], np.ndarray], wide: bool) -> np.ndarray:
+    return read().astype(np.int32) if wide else bits_of_bytes(read())
 
 
 def _import_weights(importer: onnx_importer.NodeImporter, source: OnnxModel) -> dict[str, Parameter]:
@@ -206,8 +206,10 @@ def _import_weights(importer: onnx_importer.NodeImporter, source: OnnxModel) -> 
         shape, read = tuple(tensor.dims), source.reader(tensor)
         dtype, element_type = str(dtype_of(tensor.data_type)), str(cache.tensor_element_type(tensor.data_type))
         if is_bytes:
-            dtype, element_type = ("i32", "si32") if 0 in shape else ("i8", "si8")
-            read = functools.partial(_bits, read)
+            # Few bytes are held wide: that conversion is one, and stays where a table is a result of the model.
+            wide = not is_large(tensor)
+            dtype, element_type = ("i32", "si32") if wide else ("i8", "si8")
+            read = functools.partial(_bits, read, wide)
         with importer._c, mlir.InsertionPoint(importer._b), mlir.Location.name(name):
             parameters[name] = Parameter(name, dtype, shape, read)
             value = literal(by_name(name, shape, element_type), cache.tensor_proto_to_type(tensor))
