@@ -144,6 +144,8 @@ GRAPHS: dict[str, Graph] = {
     ),
     "minimum_of_nan": graph("torch", leaf("f32", 64, kind="special"), leaf("f32", 64), op("minimum", 0, 1)),
     "maximum_of_nan": graph("onnx", leaf("bf16", 64, kind="special"), leaf("bf16", 64), op("maximum", 0, 1)),
+    "bytes_and_numbers": graph("torch", leaf("i8", 9, kind="full"), op("scalar_affine", 0, scale=3, offset=5)),
+    "bytes_times_one": graph("torch", leaf("i8"), op("scalar_affine", 0, scale=1, offset=1)),
     "long_roll": graph("torch", leaf("f32", 3, 4), op("roll", 0, axis=0, shift=5)),
     "long_roll_of_complex_numbers": graph("torch", leaf("c64", 3, 4), op("roll", 0, axis=0, shift=-4)),
     "long_roll_of_a_dynamic_dimension": graph("torch", leaf("f32", (5, 1, 2), 4), op("roll", 0, axis=0, shift=3)),

@@ -18,7 +18,22 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.index_put.default: put_nowhere,
         aten.maximum.default: lambda one, other: _extreme(one, other, torch.gt),
         aten.minimum.default: lambda one, other: _extreme(one, other, torch.lt),
+        aten.mul.Tensor: _by_tensor(aten.mul.Tensor),
+        aten.sub.Tensor: _by_tensor(aten.sub.Tensor),
     }
+
+
+def _by_tensor(op: Any) -> Callable[..., Any]:
+    """The importer crashes on products and differences of 8-bit integers and numbers, not on those of tensors."""
+
+    def decomposition(one: Any, other: Any, **kwargs: Any) -> Any:
+        is_number = isinstance(other, int) and not isinstance(other, bool)
+        if not (isinstance(one, Tensor) and one.dtype == torch.int8 and is_number):
+            return NotImplemented
+        wrapped = (other + 128) % 256 - 128
+        return op(one, torch.full((), wrapped, dtype=torch.int8, device=one.device), **kwargs)
+
+    return decomposition
 
 
 def floor_quotient(one: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
