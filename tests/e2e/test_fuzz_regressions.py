@@ -45,6 +45,10 @@ GRAPHS: dict[str, Graph] = {
     "sum_beside_no_elements_and_a_dynamic_dimension": graph(
         "jax", leaf("f32", 0, N, 2), op("sum", 0, axes=(2,), keep=False)
     ),
+    # Between its parts and its modulus a complex number is in registers only, and has no vectors.
+    "complex_number_in_passing": graph(
+        "jax", leaf("f32", 7), leaf("f32", 7, seed=1), op("complex_of_parts", 0, 1), op("modulus", 2)
+    ),
     # Dynamic dimensions through StableHLO.
     "composite": graph("jax", leaf("f32", N, 9), op("sinh", 0)),
     # Took a minute: the decomposition's table of coefficients was a loop that LLVM unrolled.

@@ -60,6 +60,12 @@ def nest_is_scalar(nest: Nest) -> bool:
     for access in nest.accesses:
         if not isinstance(access.storage.element, mlir.FloatType | mlir.IntegerType):
             return True
+    # A complex number may live between two statements, or inside one, without being stored.
+    for statement in nest.statements:
+        bodies = [] if statement.body is None else list(statement.body.operations)
+        types = [result.type for view in bodies for result in view.operation.results]
+        if any(isinstance(type_, mlir.ComplexType) for type_ in [*statement.element_types, *types]):
+            return True
     return False
 
 
