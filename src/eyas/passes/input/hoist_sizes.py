@@ -13,8 +13,8 @@ from eyas.ir.walk import find_ops
 class HoistSizes(Pass):
     """Moves `tensor.dim` out of linalg bodies; a body works on elements, and a kernel gets sizes as numbers.
 
-        %r = linalg.generic ... { %n = tensor.dim %x, %c0 ... }   =>   %n = tensor.dim %x, %c0
-                                                                       %r = linalg.generic ... { ... }
+    %r = linalg.generic ... { %n = tensor.dim %x, %c0 ... }   =>   %n = tensor.dim %x, %c0
+                                                                   %r = linalg.generic ... { ... }
     """
 
     name: ClassVar[str] = "hoist-sizes"
