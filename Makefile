@@ -34,8 +34,8 @@ test: test-c test-python  ## C tests under sanitizers, then pytest
 test-c: build  ## only the C tests
 	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" BUILD_DIR="$(CURDIR)/build/ctests" runtime/tests/run.sh
 
-test-python: build  ## only pytest; ARGS='-k name' narrows it
-	$(RUN) $(BIN)/python -m pytest $(ARGS)
+test-python: build  ## only pytest, in parallel; ARGS='-k name' narrows it
+	$(RUN) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 conformance-jax: build  ## every function of the JAX list against JAX; ARGS='--only sort' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.jax $(ARGS)
