@@ -99,6 +99,14 @@ GRAPHS: dict[str, Graph] = {
     "nothing_is_added": graph(
         "torch", leaf("bf16", 5), leaf("i64", 0, kind="index:5"), leaf("bf16", 0), op("scatter_add", 0, 1, 2)
     ),
+    "nothing_is_added_to_rows": graph(
+        "torch",
+        leaf("f32", 16, 33),
+        leaf("i64", 0, kind="index:16"),
+        leaf("f32", 0, 33),
+        op("softmax", 0, axis=1, log=True),
+        op("scatter_add", 3, 1, 2),
+    ),
     "choice_of_equals_torch": graph("torch", leaf("i1", 3, 4), leaf("i8", 1, 4), op("where", 0, 1, 1)),
     "choice_of_equals_onnx": graph("onnx", leaf("i1", 17, 3), leaf("f64", 1, 3), op("where", 0, 1, 1)),
     "product_of_bytes": graph(
@@ -153,6 +161,11 @@ GRAPHS: dict[str, Graph] = {
     "long_roll": graph("torch", leaf("f32", 3, 4), op("roll", 0, axis=0, shift=5)),
     "long_roll_of_complex_numbers": graph("torch", leaf("c64", 3, 4), op("roll", 0, axis=0, shift=-4)),
     "long_roll_of_a_dynamic_dimension": graph("torch", leaf("f32", (5, 1, 2), 4), op("roll", 0, axis=0, shift=3)),
+    # Complex numbers became pairs with the sizes of the example.
+    "padded_complex_numbers": graph("torch", leaf("c64", N, (4, 7, 1)), op("pad", 0, pads=((0, 3), (1, 0)), fill=0)),
+    "product_of_complex_numbers": graph(
+        "torch", leaf("c64", N, (4, 7, 1)), leaf("c64", (4, 7, 1), 3), op("complex_matmul", 0, 1)
+    ),
     "empty_reshape": graph("onnx", leaf("f32", 0, 5, 4), op("reshape", 0, shape=(0, 3))),
     "empty_product": graph("onnx", leaf("i32", 0, 2, 16), leaf("i32", 16, 5), op("matmul", 0, 1)),
     "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),

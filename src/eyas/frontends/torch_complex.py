@@ -13,6 +13,7 @@ from typing import Any, cast
 import torch
 from torch import fx
 from torch._subclasses.complex_tensor import ComplexTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import InputKind
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
@@ -46,15 +47,17 @@ def split_complex(program: torch.export.ExportedProgram, table: dict[Any, Callab
     if not any(_is_complex(value) for node in graph.nodes for value in pytree.tree_leaves(node.meta.get("val"))):
         return
     _store_as_pairs(program)
-    pairs: dict[fx.Node, tuple[fx.Node, fx.Node]] = {}
-    for node in list(graph.nodes):
-        if node.op == "output":
-            _join_results(program, node, pairs)
-        elif node.op in ("placeholder", "get_attr"):
-            if _is_complex(node.meta.get("val")) or "pairs" in node.meta:
-                pairs[node] = _split_argument(graph, node)
-        elif node.target is not operator.getitem and _touches_complex(node, pairs):
-            _replace(graph, node, pairs, table)
+    # Sizes that vary are symbols of the program's own mode, also for nodes that take no tensor.
+    with _fake_mode(graph):
+        pairs: dict[fx.Node, tuple[fx.Node, fx.Node]] = {}
+        for node in list(graph.nodes):
+            if node.op == "output":
+                _join_results(program, node, pairs)
+            elif node.op in ("placeholder", "get_attr"):
+                if _is_complex(node.meta.get("val")) or "pairs" in node.meta:
+                    pairs[node] = _split_argument(graph, node)
+            elif node.target is not operator.getitem and _touches_complex(node, pairs):
+                _replace(graph, node, pairs, table)
     graph.eliminate_dead_code()
     program.graph_module.recompile()
 
@@ -87,6 +90,11 @@ def _store_as_pairs(program: torch.export.ExportedProgram) -> None:
                 node = nodes[spec.arg.name]
                 node.meta["val"] = torch.view_as_real(node.meta["val"])
                 node.meta["pairs"] = True
+
+
+def _fake_mode(graph: fx.Graph) -> FakeTensorMode:
+    values = (value for node in graph.nodes for value in pytree.tree_leaves(node.meta.get("val")))
+    return next(value.fake_mode for value in values if isinstance(value, FakeTensor))
 
 
 def _is_complex(value: Any) -> bool:
@@ -162,7 +170,7 @@ def _replace(
 
     examples = [operand.meta["val"] for operand in operands]
     try:
-        traced = make_fx(on_parts, decomposition_table=table, tracing_mode="real", _allow_non_fake_inputs=True)(
+        traced = make_fx(on_parts, decomposition_table=table, tracing_mode="symbolic", _allow_non_fake_inputs=True)(
             *examples
         )
     except Exception as error:
