@@ -35,6 +35,7 @@ _RULES = {
     "ConvTranspose": "onnx_rewrite_window:conv_transpose",
     "CumProd": "onnx_rewrite_shape:cum_prod",
     "DFT": "onnx_rewrite_signal:dft",
+    "STFT": "onnx_rewrite_signal:stft",
     "DeformConv": "onnx_rewrite_sample:deform_conv",
     "DequantizeLinear": "onnx_rewrite_quantize:dequantize_linear",
     "Det": "onnx_rewrite_shape:det",

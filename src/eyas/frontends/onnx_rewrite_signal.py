@@ -1,4 +1,4 @@
-"""Rules for operators that are a constant matrix along an axis: DFT and Resize."""
+"""Rules for operators that are a constant matrix along an axis: DFT, STFT and Resize."""
 
 from __future__ import annotations
 
@@ -48,14 +48,41 @@ def dft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
             b.reshape(part, [*lead, size, 1]) for part in transform((parts[0], parts[1]), many, size, bool(inverse), b)
         ]
         return [b.transpose(b.add("Concat", *done, axis=len(order) - 1), [order.index(i) for i in range(len(shape))])]
-    table = _dft_table(size, shape[-1], count, bool(inverse), bool(onesided))
-    rows = b.reshape(moved, [*lead, size * shape[-1]])
-    parts = table.shape[3]
-    # In f64: sums that cancel to almost nothing are what people look at in a spectrum.
-    rows = b.cast(rows, onnx.TensorProto.DOUBLE)
-    product = b.cast(b.add("MatMul", rows, b.constant(table.reshape(size * shape[-1], -1), np.float64)), kind)
-    back = b.reshape(product, [*lead, table.shape[2], parts])
+    back = _transformed(b, moved, kind, [*lead, size, shape[-1]], count, bool(inverse), bool(onesided))
     return [b.transpose(back, [order.index(i) for i in range(len(shape))])]
+
+
+def stft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Overlapping frames, weighted by the window, and the transform of each."""
+    shape, kind = b.shape_of(node.input[0]), b.type_of(node.input[0])
+    step, length, window = b.value_of(node.input[1]), operand(node, 3), operand(node, 2)
+    if shape is None or kind not in _FLOATS or step is None:
+        return None
+    batch, samples, parts = shape if len(shape) == 3 else (*shape, 1)
+    given, weights = b.value_of(length) if length else None, b.shape_of(window) if window else None
+    if given is None and weights is None:
+        return None
+    size = int(given.reshape(())) if given is not None else weights[0]
+    hop = int(step.reshape(()))
+    if not 0 < size <= samples or hop < 1:
+        return None
+    starts = np.arange(0, samples - size + 1, hop)
+    signal = b.reshape(node.input[0], [batch, samples, parts])
+    frames = b.add("Gather", signal, b.constant(starts[:, None] + np.arange(size), np.int64), axis=1)
+    if window:
+        frames = b.add("Mul", frames, b.reshape(window, [size, 1]))
+    onesided = bool(attribute(node, "onesided", 1)) and parts == 1
+    return [_transformed(b, frames, kind, [batch, len(starts), size, parts], size, False, onesided)]
+
+
+def _transformed(b: Builder, value: str, kind: int, shape: list[int], count: int, inverse: bool, onesided: bool) -> str:
+    """The transform of the last axis but one as a product; the last has the parts."""
+    *lead, size, parts = shape
+    table = _dft_table(size, parts, count, inverse, onesided)
+    # In f64: sums that cancel to almost nothing are what people look at in a spectrum.
+    rows = b.cast(b.reshape(value, [*lead, size * parts]), onnx.TensorProto.DOUBLE)
+    product = b.add("MatMul", rows, b.constant(table.reshape(size * parts, -1), np.float64))
+    return b.reshape(b.cast(product, kind), [*lead, *table.shape[2:]])
 
 
 def _dft_table(size: int, parts: int, count: int, inverse: bool, onesided: bool) -> np.ndarray:
