@@ -168,6 +168,12 @@ GRAPHS: dict[str, Graph] = {
     ),
     "empty_reshape": graph("onnx", leaf("f32", 0, 5, 4), op("reshape", 0, shape=(0, 3))),
     "empty_product": graph("onnx", leaf("i32", 0, 2, 16), leaf("i32", 16, 5), op("matmul", 0, 1)),
+    # The importer aborts on norms of one element, and knows products of static shapes only.
+    "logarithm_of_one_exponential": graph(
+        "onnx", leaf("f32", 1), leaf("i1", 0, 3), op("log_sum_exp", 0, axes=(0,), keep=True), results=(1, 2)
+    ),
+    "product_beside_a_dynamic_dimension": graph("onnx", leaf("i64", 4, 1, N), op("prod", 0, axes=(1,), keep=True)),
+    "product_of_a_dynamic_dimension": graph("onnx", leaf("f32", 4, (5, 1, 0), 3), op("prod", 0, axes=(1,), keep=False)),
     "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),
 }
 

@@ -35,19 +35,23 @@ from eyas.ir.walk import find_ops
 from eyas.passes.input.convert_checks import OPERATOR as CHECK
 from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
+from eyas.passes.input.convert_products import OPERATOR as PRODUCT
+from eyas.passes.input.convert_products import ConvertProducts
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
 from eyas.passes.input.order_nans import OrderNans
 
 TO_TORCH_BACKEND = (
     "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
-    + ",".join((*OPERATORS, CHECK))
+    + ",".join((*OPERATORS, CHECK, PRODUCT))
     + "}"
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
 # Between the two: what upstream's lowering to linalg does wrong, or does not know.
-BETWEEN = PassPipeline((ConvertDynamicViews(), ConvertTypeOperators(), ConvertChecks(), ConvertTorchControlFlow()))
+BETWEEN = PassPipeline(
+    (ConvertDynamicViews(), ConvertTypeOperators(), ConvertProducts(), ConvertChecks(), ConvertTorchControlFlow())
+)
 
 _ATTEMPTS = 6
 

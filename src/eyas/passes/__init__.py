@@ -38,6 +38,7 @@ PASSES: dict[str, str] = {
     "convert-dynamic-views": "input.convert_dynamic_views",
     "convert-row-updates": "input.convert_row_updates",
     "convert-checks": "input.convert_checks",
+    "convert-products": "input.convert_products",
     "convert-torch-control-flow": "input.convert_torch_control_flow",
     "convert-type-operators": "input.convert_type_operators",
     "convert-stablehlo-complex-constants": "input.convert_stablehlo_complex_constants",

@@ -1,0 +1,71 @@
+"""Rules for reductions: those along nothing, and products of dynamic dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from eyas.frontends.onnx_rewrite import Builder, attribute, operand
+from eyas.frontends.onnx_types import DOMAIN
+
+_UNSIGNED = (TensorProto.UINT32, TensorProto.UINT64)
+_INTEGERS = (*_UNSIGNED, TensorProto.INT32, TensorProto.INT64)
+
+
+def norm_of_one(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """ReduceL2, ReduceLogSum and ReduceLogSumExp of single elements; the importer aborts on some of them."""
+    dims, axes = _dims(node.input[0], b), _axes(node, b)
+    if dims is None or axes is None:
+        return None
+    if any(dims[axis] != 1 for axis in axes) or (axes and not attribute(node, "keepdims", 1)):
+        return None
+    type_ = b.type_of(node.input[0])
+    if node.op_type == "ReduceLogSum" and type_ in _INTEGERS:
+        return [b.cast(b.add("Log", b.cast(node.input[0], TensorProto.DOUBLE)), type_)]
+    if node.op_type == "ReduceLogSumExp" or type_ in _UNSIGNED:
+        return [node.input[0]]
+    return [b.add("Abs" if node.op_type == "ReduceL2" else "Log", node.input[0])]
+
+
+def product(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """ReduceProd of a tensor with dynamic dimensions as an operator of ours; the importer knows static ones."""
+    dims, axes = _dims(node.input[0], b), _axes(node, b)
+    if dims is None or axes is None or None not in dims:
+        return None
+    if not axes:
+        return [node.input[0]]
+    made = b.add("EyasProduct", node.input[0], domain=DOMAIN, axes=axes)
+    type_ = onnx.TypeProto()
+    type_.CopyFrom(b.value_type(node.input[0]) or type_)
+    shape = type_.tensor_type.shape
+    for axis in reversed(axes):
+        del shape.dim[axis]
+    b.declare_type(made, type_)
+    if not attribute(node, "keepdims", 1):
+        return [made]
+    if b.opset < 13:
+        return [b.add("Unsqueeze", made, axes=axes)]
+    return [b.add("Unsqueeze", made, b.constant(axes, np.int64))]
+
+
+def _dims(name: str, b: Builder) -> list[int | None] | None:
+    type_ = b.value_type(name)
+    if type_ is None or not type_.tensor_type.HasField("shape"):
+        return None
+    return [dim.dim_value if dim.HasField("dim_value") else None for dim in type_.tensor_type.shape.dim]
+
+
+def _axes(node: onnx.NodeProto, b: Builder) -> list[int] | None:
+    """The dimensions that are reduced, in order; None when they are not known."""
+    rank, given = b.rank_of(node.input[0]), attribute(node, "axes", [])
+    if rank is None:
+        return None
+    if name := operand(node, 1):
+        value = b.value_of(name)
+        if value is None:
+            return None
+        given = value.reshape(-1)
+    if len(given) == 0:
+        return [] if attribute(node, "noop_with_empty_axes", 0) else list(range(rank))
+    return sorted({int(axis) % rank for axis in given}) if rank else []
