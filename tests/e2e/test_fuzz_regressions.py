@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from tests.fuzz.check import check
-from tests.fuzz.checker import prepare
 from tests.fuzz.graph import Graph
 from tests.fuzz.written import graph, leaf, op
 
@@ -198,6 +197,5 @@ GRAPHS |= {
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graph(name):
-    prepare()
     outcome = check(GRAPHS[name])
     assert outcome.kind == "passed", f"{outcome.kind} {outcome.detail}\n{GRAPHS[name]}"

@@ -75,14 +75,12 @@ def _work(given: argparse.Namespace, job: int) -> Tally:
 
 def show(seed: int, frontend: str | None) -> int:
     from tests.fuzz.check import check
-    from tests.fuzz.checker import prepare
 
     graph, _ = random_graph(seed, frontend)
     if graph is None:
         print(f"seed {seed} makes no graph")
         return 0
     print(graph.source(), graph, sep="\n\n")
-    prepare()
     outcome = check(graph)
     print(f"\n{outcome.kind} {outcome.detail}")
     return 1 if outcome.is_bad else 0

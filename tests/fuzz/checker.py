@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
 from tests.fuzz.check import Outcome, check
@@ -78,18 +77,9 @@ class Checker:
             self._child = None
 
 
-def prepare() -> None:
-    """What a process needs before it checks graphs."""
-    import jax
-
-    warnings.simplefilter("ignore")
-    jax.config.update("jax_enable_x64", True)
-
-
 def main() -> None:
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    prepare()
     while True:
         try:
             graph = _receive(sys.stdin.buffer)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.fuzz import shadow
 from tests.fuzz.check import check
-from tests.fuzz.checker import prepare
 from tests.fuzz.graph import Graph
 from tests.fuzz.lowering import evaluate, from_torch_tensor, leaf_values, torch_model, torch_tensor
 from tests.fuzz.shadow import Shadow, compare, exact
@@ -23,7 +22,6 @@ SLICE = settings(
 
 @pytest.mark.parametrize("frontend", FRONTENDS)
 def test_graphs(frontend):
-    prepare()
 
     @SLICE
     @given(graphs(frontend, max_ops=3))
@@ -37,7 +35,6 @@ def test_graphs(frontend):
 @pytest.mark.parametrize("seed", range(12))
 def test_other_graphs(seed):
     """hypothesis' first examples are alike; these are spread over the whole table."""
-    prepare()
     one, _ = random_graph(seed)
     if one is not None:
         outcome = check(one)

@@ -134,6 +134,9 @@ def _build_image(b, dtypes=FLOATS):
     )
 
 
+EPSILON = 2.0**-10  # exact in f32, in which ONNX keeps attributes
+
+
 def _build_batch_norm(b):
     image = _build_image(b)
     kind = b.type(image)
@@ -146,7 +149,7 @@ def _batch_norm(args, k):
     x, mean, variance, scale, bias = args
     inner = wide(x.dtype)
     column = [Shadow(one.value[:, None, None], np.zeros(()), inner) for one in (mean, variance, scale, bias)]
-    factor = elementwise(lambda v: 1 / np.sqrt(v + 1e-3), column[1], units=FUNCTION_UNITS)
+    factor = elementwise(lambda v: 1 / np.sqrt(v + EPSILON), column[1], units=FUNCTION_UNITS)
     made = elementwise(np.subtract, Shadow(x.value, x.error, inner), column[0])
     made = elementwise(np.multiply, elementwise(np.multiply, made, factor), column[2])
     # Weights may be joined first, so that terms are larger than their difference.
@@ -167,8 +170,8 @@ add(
         "batch_norm",
         _build_batch_norm,
         _batch_norm,
-        lambda a, k: functional.batch_norm(*a, training=False, eps=1e-3),
-        onnx=lambda emit, a, k: emit("BatchNormalization", [a[0], a[3], a[4], a[1], a[2]], epsilon=1e-3),
+        lambda a, k: functional.batch_norm(*a, training=False, eps=EPSILON),
+        onnx=lambda emit, a, k: emit("BatchNormalization", [a[0], a[3], a[4], a[1], a[2]], epsilon=EPSILON),
         weight=2,
     )
 )

@@ -247,7 +247,7 @@ def _build_normalize(b):
     kind, size = b.type(value).dtype, b.type(value).shape[-1]
     return (value, b.leaf(kind, (size,), "normal"), b.leaf(kind, (size,), "normal")), {
         "centre": b.boolean(),
-        "eps": 1e-3,
+        "eps": 2.0**-10,  # exact in f32, in which ONNX keeps attributes
     }
 
 
