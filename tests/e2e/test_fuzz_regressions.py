@@ -173,6 +173,21 @@ GRAPHS: dict[str, Graph] = {
     ),
     "product_beside_a_dynamic_dimension": graph("onnx", leaf("i64", 4, 1, N), op("prod", 0, axes=(1,), keep=True)),
     "product_of_a_dynamic_dimension": graph("onnx", leaf("f32", 4, (5, 1, 0), 3), op("prod", 0, axes=(1,), keep=False)),
+    "choice_of_equals_beside_dynamic_dimensions": graph(
+        "onnx", leaf("i1", 3), leaf("f32", N, N, 3), op("where", 0, 1, 1)
+    ),
+    "choice_of_equals_by_a_scalar": graph("onnx", leaf("i1"), leaf("f32", N, 3), op("where", 0, 1, 1)),
+    # The standard's body for these is in f32.
+    "layer_norm_of_doubles": graph(
+        "onnx", leaf("f64", 33, 7), leaf("f64", 7), leaf("f64", 7), op("normalize", 0, 1, 2, centre=True, eps=2.0**-10)
+    ),
+    "norm_of_doubles": graph(
+        "onnx",
+        leaf("f64", 3, N, 7),
+        leaf("f64", 7),
+        leaf("f64", 7),
+        op("normalize", 0, 1, 2, centre=False, eps=2.0**-10),
+    ),
     "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
@@ -18,7 +19,14 @@ def where_same(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     condition, one, other = node.input
     if one != other:
         return None
-    return [b.add("Expand", one, b.add("Shape", condition))]
+    rank, wanted = b.rank_of(condition), b.rank_of(one)
+    if rank == 0:
+        return [one]
+    shape = b.add("Shape", condition)
+    # Beside dynamic dimensions the importer wants a size for each dimension.
+    if rank is not None and wanted is not None and rank < wanted:
+        shape = b.add("Concat", b.constant([1] * (wanted - rank), np.int64), shape, axis=0)
+    return [b.add("Expand", one, shape)]
 
 
 def cast_to_i16(node: onnx.NodeProto, b: Builder) -> list[str] | None:
