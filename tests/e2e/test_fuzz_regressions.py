@@ -188,6 +188,9 @@ GRAPHS: dict[str, Graph] = {
         leaf("f64", 7),
         op("normalize", 0, 1, 2, centre=False, eps=2.0**-10),
     ),
+    "nothing_joined_with_nothing": graph("torch", leaf("f32", 3, 0, 4), op("concat", 0, 0, axis=1)),
+    "nothing_stacked_on_nothing": graph("torch", leaf("i32", 6, 0, N), op("stack", 0, 0, axis=1)),
+    "nothing_joined_with_nothing_onnx": graph("onnx", leaf("f32", 3, 0, 4), op("concat", 0, 0, axis=1)),
     "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),
 }
 

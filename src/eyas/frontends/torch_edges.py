@@ -1,7 +1,8 @@
-"""Scalars and bytes, where the importer crashes or has no lowering, written in forms that it knows."""
+"""Scalars, bytes and nothing, where the importer crashes or has no lowering, written in forms that it knows."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         aten.amax.default: amax,
         aten.argmax.default: argmax,
+        aten.cat.default: join_nothing,
         aten.cumsum.default: running_sum,
         aten.max.default: lambda x: x.to(torch.int32).max().to(torch.uint8) if _is_byte(x) else NotImplemented,
         aten.min.default: lambda x: x.to(torch.int32).min().to(torch.uint8) if _is_byte(x) else NotImplemented,
@@ -36,6 +38,17 @@ def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     if not x.dim():
         return torch.zeros_like(x, dtype=torch.int64)
     return torch.argmax(x.to(torch.int32), dim, keepdim) if _is_byte(x) else NotImplemented
+
+
+def join_nothing(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The importer leaves out operands without elements along the dimension, and stumbles when none is left."""
+    rank = max(x.dim() for x in tensors)
+    # torch takes tensors of shape [0] beside those of any rank.
+    whole = [x for x in tensors if x.dim() == rank]
+    if any(not isinstance(x.shape[dim], int) or x.shape[dim] for x in whole):
+        return NotImplemented
+    dtype = functools.reduce(torch.promote_types, (x.dtype for x in tensors))
+    return whole[0].to(dtype).clone()
 
 
 def running_sum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
