@@ -117,7 +117,9 @@ def _product(args, k):
     # Another order may leave the range on the way.
     with np.errstate(all="ignore"):
         spread = np.sum(np.abs(np.log2(np.abs(x.value))), axis)
-    error = np.where((spread < 14) | np.isnan(result.value), result.errors(), INFINITY)
+        has_zero_and_infinity = np.any(x.value == 0, axis) & np.any(np.isinf(x.value), axis)
+    never = np.any(np.isnan(x.value), axis) | has_zero_and_infinity
+    error = np.where((spread < 14) | never, result.errors(), INFINITY)
     result = Shadow(result.value, error, x.dtype)
     return moved(lambda v: np.expand_dims(v, axis), result) if k["keep"] else result
 
