@@ -191,6 +191,9 @@ GRAPHS: dict[str, Graph] = {
     "nothing_joined_with_nothing": graph("torch", leaf("f32", 3, 0, 4), op("concat", 0, 0, axis=1)),
     "nothing_stacked_on_nothing": graph("torch", leaf("i32", 6, 0, N), op("stack", 0, 0, axis=1)),
     "nothing_joined_with_nothing_onnx": graph("onnx", leaf("f32", 3, 0, 4), op("concat", 0, 0, axis=1)),
+    # NaN became the lower bound.
+    "clamped_nan_torch": graph("torch", leaf("f32", 64, kind="wide"), op("sqrt", 0), op("clamp", 1, low=1, high=2)),
+    "clamped_nan_onnx": graph("onnx", leaf("f32", 64, kind="wide"), op("sqrt", 0), op("clamp", 1, low=1, high=2)),
     "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),
 }
 

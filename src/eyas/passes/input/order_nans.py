@@ -1,4 +1,4 @@
-"""`order-nans`: sorts and places of extremes treat NaN as PyTorch and NumPy do."""
+"""`order-nans`: sorts, places of extremes and clamps treat NaN as PyTorch and NumPy do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eyas.ir import Pass, mlir
 from eyas.ir.walk import find_ops
 
 # Predicates of arith.cmpf.
-_OEQ, _OGT, _OGE, _OLT, _OLE, _UNO = 1, 2, 3, 4, 5, 14
+_OEQ, _OGT, _OGE, _OLT, _OLE, _ORD, _UGT, _ULT, _UNO = 1, 2, 3, 4, 5, 7, 9, 11, 14
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class OrderNans(Pass):
     """Completes the importer's comparisons, which are false for every NaN.
 
     In a sort NaN is greater than all numbers; for argmax and argmin the first NaN wins, as it does for the extreme
-    itself. Only what the torch importer makes has these forms, so this runs right after it.
+    itself; a NaN that is clamped stays. Only what the torch importer makes has these forms, so this runs right after.
 
         %keep = arith.cmpf ole, %a, %b                   %keep = cmpf ole, %a, %b or isnan(%b)
         %new = arith.cmpf ogt, %in, %out           ==>   %new = cmpf ogt, %in, %out or isnan(%in) and not isnan(%out)
@@ -32,8 +32,22 @@ class OrderNans(Pass):
             _complete(op.regions[0].blocks[0], _sorted)
         for op in find_ops(module, "linalg.generic"):
             body = op.regions[0].blocks[0]
+            _clamp(body)
             if any(inner.operation.name in ("arith.maximumf", "arith.minimumf") for inner in body.operations):
                 _complete(body, _first)
+
+
+def _clamp(body: mlir.Block) -> None:
+    """For `x < bound ? bound : x`, which the importer alone writes with a comparison that is true for every NaN."""
+    selects = [list(op.operands) for op in body.operations if op.operation.name == "arith.select"]
+    for compare in [op for op in body.operations if op.operation.name == "arith.cmpf"]:
+        predicate, (value, bound) = mlir.IntegerAttr(compare.attributes["predicate"]).value, compare.operands
+        if predicate in (_ULT, _UGT) and [compare.result, bound, value] in selects:
+            with compare.location, mlir.InsertionPoint.after(compare.operation):
+                # A bound that is NaN still wins over a number.
+                ordered = arith.CmpFOp(_ORD, value, value)
+                both = arith.AndIOp(compare.result, ordered.result)
+            compare.result.replace_all_uses_except(both.result, both.operation)
 
 
 def _complete(body: mlir.Block, more) -> None:

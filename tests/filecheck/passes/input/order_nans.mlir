@@ -47,3 +47,20 @@ func.func @main(%x: tensor<3x8xf32>, %places: tensor<3x8xi64>, %low: tensor<3xf3
   } -> (tensor<3xf32>, tensor<3xi64>)
   return %up#0, %down#0, %max#1 : tensor<3x8xf32>, tensor<3x8xf32>, tensor<3xi64>
 }
+
+// A NaN is not clamped.
+// CHECK-LABEL: func.func @clamp
+func.func @clamp(%x: tensor<4xf32>, %low: f32) -> tensor<4xf32> {
+  // CHECK: %[[LESS:.+]] = arith.cmpf ult, %in, %arg1
+  // CHECK: %[[NUMBER:.+]] = arith.cmpf ord, %in, %in
+  // CHECK: %[[CLAMP:.+]] = arith.andi %[[LESS]], %[[NUMBER]]
+  // CHECK: arith.select %[[CLAMP]], %arg1, %in
+  %0 = tensor.empty() : tensor<4xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%0 : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %2 = arith.cmpf ult, %in, %low : f32
+    %3 = arith.select %2, %low, %in : f32
+    linalg.yield %3 : f32
+  } -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
