@@ -38,7 +38,8 @@ def grid_sample(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     image, grid, kind = b.shape_of(node.input[0]), b.shape_of(node.input[1]), b.type_of(node.input[0])
     if image is None or grid is None or kind not in _FLOATS or b.type_of(node.input[1]) != kind or 0 in image + grid:
         return None
-    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(*[attribute(node, "mode", "linear")] * 2)
+    mode: str = attribute(node, "mode", "linear")
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     padding, align = attribute(node, "padding_mode", "zeros"), bool(attribute(node, "align_corners", 0))
     spatial, points = image[2:], math.prod(grid[1:-1])
     s = _Sampler(b, kind, padding, align)

@@ -60,9 +60,12 @@ def stft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         return None
     batch, samples, parts = shape if len(shape) == 3 else (*shape, 1)
     given, weights = b.value_of(length) if length else None, b.shape_of(window) if window else None
-    if given is None and weights is None:
+    if given is not None:
+        size = int(given.reshape(()))
+    elif weights is not None:
+        size = weights[0]
+    else:
         return None
-    size = int(given.reshape(())) if given is not None else weights[0]
     hop = int(step.reshape(()))
     if not 0 < size <= samples or hop < 1:
         return None

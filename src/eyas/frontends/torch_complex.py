@@ -204,7 +204,7 @@ def _apply(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         dtype = torch.float64 if kwargs.get("dtype") == torch.complex128 else torch.float32
         kwargs = {**kwargs, "dtype": dtype}
         real, imag = (value.re, value.im) if isinstance(value, ComplexTensor) else (value, 0.0)
-        made = [torch.full(*(sizes or [[]]), 0.0, **kwargs) + part for part in (real, imag)]
+        made = [torch.full(sizes[0] if sizes else [], 0.0, **kwargs) + part for part in (real, imag)]
         return ComplexTensor(*made)
     if target._overloadpacket in _PARTWISE:
         parts = [_apply_to(target, args, kwargs, part) for part in ("re", "im")]

@@ -41,18 +41,19 @@ def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = Fa
         values = _spread(values, place, x.shape[count:]) if first == 0 else values
         merged = _merge(x, first, count)
         return aten.index_put.default(merged, [None] * first + [place], values, accumulate).reshape(x.shape)
-    if len(indices) == 1 and not isinstance(indices[0].shape[0], int):
-        spread = _spread(values, indices[0], x.shape[1:])
+    only = indices[0] if len(indices) == 1 else None
+    if only is not None and not isinstance(only.shape[0], int):
+        spread = _spread(values, only, x.shape[1:])
         if spread is not values:
             return aten.index_put.default(x, indices, spread, accumulate)
     return NotImplemented
 
 
 def _put_by_mask(x: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
-    dims = [dim for dim, one in enumerate(indices) if one is not None]
-    mask = indices[dims[0]].to(torch.bool)
-    rest = x.dim() - dims[0] - mask.dim()
-    if len(dims) == 1 and values.dim() <= rest:
+    given = [(dim, one) for dim, one in enumerate(indices) if one is not None]
+    mask = given[0][1].to(torch.bool)
+    rest = x.dim() - given[0][0] - mask.dim()
+    if len(given) == 1 and values.dim() <= rest:
         mask = mask.reshape(*mask.shape, *[1] * rest)
         return torch.where(mask, x + values if accumulate else values, x)
     places: list[Tensor | None] = []
@@ -73,7 +74,7 @@ def _spread(values: Tensor, place: Tensor, sizes: Sequence[int]) -> Tensor:
 def _dims_to_merge(indices: Indices) -> tuple[int, int]:
     """The first indexed dimension and how many follow, or a count of 0 where the importer has its own way."""
     dims = [dim for dim, given in enumerate(indices) if given is not None]
-    given = [indices[dim] for dim in dims]
+    given = [one for one in indices if one is not None]
     if len(dims) < 2 or dims != list(range(dims[0], dims[0] + len(dims))):
         return 0, 0
     if any(one.dtype in _MASKS or one.shape != given[0].shape for one in given):
@@ -90,9 +91,11 @@ def _merge(x: Tensor, first: int, count: int) -> Tensor:
 
 def _merged_index(x: Tensor, indices: Indices, first: int, count: int) -> Tensor:
     """Positions in the merged dimension."""
-    place = None
+    place: Tensor | None = None
     for dim in range(first, first + count):
         size, one = x.shape[dim], indices[dim]
+        assert one is not None, "the dimensions to merge are indexed"
         one = torch.where(one < 0, one + size, one)
         place = one if place is None else place * size + one
+    assert place is not None
     return place

@@ -119,7 +119,7 @@ def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
         return torch.roll(x.reshape(-1), shifts, 0).reshape(x.shape) if x.dim() != 1 else torch.roll(x, shifts, 0)
     if all(isinstance(x.shape[dim], int) for dim in dims):
         wrapped = [shift % max(x.shape[dim], 1) for shift, dim in zip(shifts, dims, strict=True)]
-        return NotImplemented if wrapped == list(shifts) else torch.roll(x, wrapped, dims)
+        return NotImplemented if wrapped == list(shifts) else torch.roll(x, wrapped, list(dims))
     for shift, dim in zip(shifts, dims, strict=True):
         size = x.shape[dim]
         places = torch.remainder(torch.arange(size, device=x.device) - shift, size)

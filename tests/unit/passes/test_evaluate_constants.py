@@ -172,7 +172,9 @@ def test_modules_hold_only_what_they_read():
 def test_functions_of_positions_become_parameters():
     """No weight takes part: sines are worth storing, the positions themselves are not."""
     a = p.tensor_type([5, 7])
-    positions = "%j = linalg.index 1 : index\n%k = arith.index_cast %j : index to i64\n%n = arith.sitofp %k : i64 to f32\n"
+    positions = (
+        "%j = linalg.index 1 : index\n%k = arith.index_cast %j : index to i64\n%n = arith.sitofp %k : i64 to f32\n"
+    )
     text = p.main(
         [("x", a)],
         f"%e = tensor.empty() : {a}\n"

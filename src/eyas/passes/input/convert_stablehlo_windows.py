@@ -103,13 +103,13 @@ def _static_window(op: mlir.Operation) -> _Window | None:
 
 def _dynamic_window(op: mlir.Operation) -> _Window | None:
     sizes, strides, base, dilations, padding = list(op.operands)[2:]
-    numbers = [constant_of(value) for value in (strides, base, dilations)]
-    if any(value is None for value in numbers) or any(size != 1 for size in numbers[1]):
+    steps, spread, holes = constant_of(strides), constant_of(base), constant_of(dilations)
+    if steps is None or spread is None or holes is None or any(size != 1 for size in spread):
         return None
     index = mlir.IndexType.get()
     pads = [arith.index_cast(index, value) for value in elements_of(padding)]
     window = [arith.index_cast(index, value) for value in elements_of(sizes)]
-    return _Window(window, numbers[0], numbers[2], [pads[at : at + 2] for at in range(0, len(pads), 2)])
+    return _Window(window, steps, holes, [pads[at : at + 2] for at in range(0, len(pads), 2)])
 
 
 def _reducer(op: mlir.Operation, module: mlir.Module) -> mlir.Operation:

@@ -57,7 +57,8 @@ def constant_of(value: mlir.Value) -> list[int] | None:
         return None
     if owner.operation.name == "tensor.from_elements":
         numbers = [constant_int(element) for element in owner.operands]
-        return None if None in numbers else numbers
+        known = [number for number in numbers if number is not None]
+        return known if len(known) == len(numbers) else None
     if owner.operation.name not in ("stablehlo.constant", "arith.constant"):
         return None
     shape = mlir.RankedTensorType(value.type).shape
