@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -18,9 +19,17 @@ def build(name: str, target: str, *options: str) -> Path:
     environment = {**os.environ, "PATH": beside + os.pathsep + os.environ["PATH"]}
     base = ["-DEYAS_BUILD_PYTHON=OFF", "-DEYAS_BUILD_TESTS=ON", f"-DPython_EXECUTABLE={sys.executable}"]
     configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", *base, *options]
-    for command in (configure, ["cmake", "--build", str(folder), "--target", target, "-j2"]):
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stdout + done.stderr
+    folder.mkdir(parents=True, exist_ok=True)
+    # Parallel runs of pytest share the folder: one process builds, the others wait and find it done.
+    run_id, stamp = os.environ.get("PYTEST_XDIST_TESTRUNUID", ""), folder / ".built_by_run"
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if run_id and stamp.exists() and stamp.read_text() == run_id:
+            return folder
+        for command in (configure, ["cmake", "--build", str(folder), "--target", target, "-j2"]):
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+            assert done.returncode == 0, done.stdout + done.stderr
+        stamp.write_text(run_id)
     return folder
 
 
