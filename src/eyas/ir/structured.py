@@ -116,3 +116,12 @@ def fill_value(value: mlir.Value) -> mlir.Value | None:
     """The scalar of a tensor made by linalg.fill, else None."""
     op = defining_op(value)
     return op.operands[0] if op is not None and op.name == "linalg.fill" else None
+
+
+def constant_scalar(value: mlir.Value) -> float | int | None:
+    """The number of a scalar constant, else None."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    return attribute.value if isinstance(attribute, mlir.FloatAttr | mlir.IntegerAttr) else None

@@ -64,6 +64,7 @@ PASSES: dict[str, str] = {
     "hoist-sizes": "input.hoist_sizes",
     "narrow-scalars": "input.narrow_scalars",
     "order-nans": "input.order_nans",
+    "trim-windows": "optimize.trim_windows",
     "verify-input-contract": "input.verify_input_contract",
     "widen-accumulators": "optimize.widen_accumulators",
     "wrap-scalars": "input.wrap_scalars",
