@@ -175,17 +175,31 @@ class Context {
 
   uint64_t transient_bytes() const { return eyas_context_transient_bytes(handle); }
 
-  // (name, wave, workgroups, start_ns, end_ns, busy_ns) per command since the last call of this.
+  // (name, submission, wave, grid, start_ns, end_ns, shares, bindings) per command since the last call of this, with
+  // shares as (worker, workgroups, start_ns, end_ns, busy_ns) and bindings as (address, bytes, access).
   nb::list profile() const {
-    size_t count = 0;
-    check(eyas_context_profile(handle, 0, nullptr, &count), call_error);
-    std::vector<eyas_hal_profile_event_t> events(count);
-    check(eyas_context_profile(handle, count, events.data(), &count), call_error);
-    if (count < events.size()) events.resize(count);
-    eyas_context_profile_clear(handle);
+    eyas_hal_profile_t profile = {};
+    check(eyas_context_profile(handle, &profile), call_error);
+    struct Clear {
+      eyas_hal_profile_t* profile;
+      ~Clear() { eyas_hal_profile_clear(profile); }
+    } clear{&profile};
     nb::list out;
-    for (const eyas_hal_profile_event_t& e : events) {
-      out.append(nb::make_tuple(text(e.name), e.wave, e.workgroup_count, e.start_ns, e.end_ns, e.busy_ns));
+    for (size_t i = 0; i < profile.event_count; ++i) {
+      const eyas_hal_profile_event_t& e = profile.events[i];
+      nb::list shares, bindings;
+      for (uint32_t worker = 0; worker < profile.worker_count; ++worker) {
+        const eyas_hal_profile_share_t& s = profile.shares[i * profile.worker_count + worker];
+        if (s.workgroup_count == 0) continue;
+        shares.append(nb::make_tuple(worker, s.workgroup_count, s.start_ns, s.end_ns, s.busy_ns));
+      }
+      for (size_t k = 0; k < e.binding_count; ++k) {
+        const eyas_hal_profile_binding_t& b = profile.bindings[e.binding_begin + k];
+        bindings.append(nb::make_tuple((uint64_t)(uintptr_t)b.address, b.length, b.access));
+      }
+      out.append(nb::make_tuple(text(e.name), e.submission, e.wave,
+                                nb::make_tuple(e.grid[0], e.grid[1], e.grid[2]), e.start_ns, e.end_ns,
+                                nb::tuple(shares), nb::tuple(bindings)));
     }
     return out;
   }

@@ -339,7 +339,10 @@ def test_profile_and_save(tmp_path):
     runs = module.profile(x, x, runs=3)
     assert len(runs) == 3
     for (event,) in runs:
-        assert event.name == "add_f32" and event.workgroups == 4 and event.end_ns >= event.start_ns > 0
+        assert event.name == "add_f32" and event.grid == (4, 1, 1) and event.end_ns >= event.start_ns > 0
+        assert sum(share.workgroups for share in event.shares) == event.workgroups == 4
+        assert 0 < event.busy_ns <= len(event.shares) * (event.end_ns - event.start_ns)
+        assert [(binding.bytes, binding.access) for binding in event.bindings] == [(4000, 1), (4000, 1), (4000, 2)]
     module.save(tmp_path / "m.eyas")
     assert (tmp_path / "m.eyas").read_bytes() == data
     again = eyas.runtime.load(tmp_path / "m.eyas")

@@ -240,20 +240,51 @@ eyas_status_t eyas_hal_command_buffer_enable_profiling(eyas_hal_command_buffer_t
 // Ends the recording; from now on it can be submitted, any number of times, and not be changed.
 eyas_status_t eyas_hal_command_buffer_end(eyas_hal_command_buffer_t* commands);
 
-// What profiling saw of one command in the latest submission. Times are CLOCK_MONOTONIC.
+// What profiling saw of one command. Times are CLOCK_MONOTONIC.
 typedef struct eyas_hal_profile_event_t {
-  const char* name;          // export name, or "fill", "copy", "update"; lives with the commands
-  uint32_t wave;             // which wave it belongs to, from 0
-  uint64_t workgroup_count;  // workgroups (or pieces of a transfer)
-  uint64_t start_ns;         // when its first workgroup started; 0 if it had no work
-  uint64_t end_ns;           // when its last workgroup ended
-  uint64_t busy_ns;          // time in it, summed over workers
+  const char* name;     // export name, or "fill", "copy", "update"; lives with the commands
+  uint32_t submission;  // which of the profile's submissions, from 0
+  uint32_t wave;        // which wave of it, from 0
+  uint32_t grid[3];     // workgroups of a dispatch; (pieces, 1, 1) of a transfer
+  uint64_t start_ns;    // when its first workgroup started; 0 if it had no work
+  uint64_t end_ns;      // when its last workgroup ended
+  size_t binding_begin;  // into `bindings`
+  size_t binding_count;
 } eyas_hal_profile_event_t;
 
-// Copies up to `capacity` events, in recording order; `out_count` is how many there are. `events`
-// may be NULL when `capacity` is 0.
-eyas_status_t eyas_hal_command_buffer_profile(eyas_hal_command_buffer_t* commands, size_t capacity,
-                                              eyas_hal_profile_event_t* events, size_t* out_count);
+// One worker's share of a command.
+typedef struct eyas_hal_profile_share_t {
+  uint64_t workgroup_count;  // 0: it had no part
+  uint64_t start_ns;
+  uint64_t end_ns;
+  uint64_t busy_ns;  // end - start, less what it did between two chunks of the command
+} eyas_hal_profile_share_t;
+
+// Memory that a command was given.
+typedef struct eyas_hal_profile_binding_t {
+  const void* address;
+  uint64_t length;  // in bytes
+  uint32_t access;  // eyas_hal_access_bits_t
+} eyas_hal_profile_binding_t;
+
+// Grows with each submission that is added. Starts as zeros.
+typedef struct eyas_hal_profile_t {
+  eyas_hal_profile_event_t* events;
+  size_t event_count;
+  size_t event_capacity;
+  eyas_hal_profile_share_t* shares;  // worker_count of each event, one after the other
+  uint32_t worker_count;
+  uint32_t submission_count;
+  eyas_hal_profile_binding_t* bindings;
+  size_t binding_count;
+  size_t binding_capacity;
+} eyas_hal_profile_t;
+
+// Adds the commands of the latest submission, in recording order. A profile is of one device.
+eyas_status_t eyas_hal_command_buffer_profile(eyas_hal_command_buffer_t* commands,
+                                              eyas_hal_profile_t* profile);
+// Frees what a profile holds and makes it empty.
+void eyas_hal_profile_clear(eyas_hal_profile_t* profile);
 
 //===-- Semaphores ------------------------------------------------------------------------------//
 

@@ -64,11 +64,9 @@ eyas_status_t eyas_context_state_reset(eyas_context_t* context);
 // Bytes of transient memory that the context holds, in use or cached.
 uint64_t eyas_context_transient_bytes(eyas_context_t* context);
 
-// What the calls since the last clear took, one event per command in the order of submission, when
-// the context was made with `profile`. Copies up to `capacity`; `out_count` is how many there are.
-eyas_status_t eyas_context_profile(eyas_context_t* context, size_t capacity,
-                                   eyas_hal_profile_event_t* events, size_t* out_count);
-void eyas_context_profile_clear(eyas_context_t* context);
+// What the calls since the last call of this took, one event per command in the order of submission,
+// when the context was made with `profile`. The caller clears what it gets; names live with the context.
+eyas_status_t eyas_context_profile(eyas_context_t* context, eyas_hal_profile_t* out_profile);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

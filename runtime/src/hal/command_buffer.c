@@ -355,15 +355,3 @@ eyas_status_t eyas_hal_command_buffer_end(eyas_hal_command_buffer_t* commands) {
   commands->ended = true;
   return NULL;
 }
-
-eyas_status_t eyas_hal_command_buffer_profile(eyas_hal_command_buffer_t* commands, size_t capacity,
-                                              eyas_hal_profile_event_t* events, size_t* out_count) {
-  if (!commands->profiling || !commands->ended) {
-    return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
-                            "no profile: enable profiling before ending the command buffer");
-  }
-  *out_count = commands->commands.count;
-  if (capacity > *out_count) capacity = *out_count;
-  if (capacity == 0) return NULL;
-  return commands->device->vtable->commands_profile(commands->device, commands, capacity, events);
-}

@@ -36,8 +36,11 @@ typedef struct eyas_hal_device_vtable_t {
   // Prepares an ended command buffer; the driver sets `payload`.
   eyas_status_t (*commands_prepare)(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands);
   void (*commands_destroy)(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands);
-  eyas_status_t (*commands_profile)(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands,
-                                    size_t capacity, eyas_hal_profile_event_t* events);
+  // After a submission: completes one event for each command (grid and times; the rest is set),
+  // `worker_count` shares of each, and one entry for each recorded binding.
+  void (*commands_profile)(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands,
+                           eyas_hal_profile_event_t* events, eyas_hal_profile_share_t* shares,
+                           eyas_hal_profile_binding_t* bindings);
 
   eyas_status_t (*semaphore_create)(eyas_hal_device_t* device, uint64_t initial_value,
                                     eyas_hal_semaphore_t** out_semaphore);

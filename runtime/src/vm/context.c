@@ -111,7 +111,7 @@ static void destroy(eyas_context_t* c) {
     eyas_hal_executable_release(c->executables[i]);
   }
   eyas_vm_release_cached(c);
-  free(c->events);
+  eyas_hal_profile_clear(&c->profile);
   eyas_bump_free(&c->memory);
   pthread_mutex_destroy(&c->mutex);
   eyas_hal_device_release(c->device);

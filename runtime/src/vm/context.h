@@ -41,9 +41,7 @@ struct eyas_context_t {
   eyas_tensor_t* results;
   int64_t* symbols;  // what the arguments bound them to
   eyas_hal_range_t* table;
-  eyas_hal_profile_event_t* events;
-  size_t event_count;
-  size_t event_capacity;
+  eyas_hal_profile_t profile;
   eyas_vm_buffer_t* free_transients;
   eyas_vm_buffer_t* free_headers;  // structs without memory
   uint64_t transient_bytes;

@@ -1,4 +1,4 @@
-#include <stdlib.h>
+#include <string.h>
 
 #include "vm/context.h"
 
@@ -18,19 +18,11 @@ static const char* lasting_name(const eyas_context_t* c, const char* name) {
 }
 
 static eyas_status_t collect(eyas_context_t* c, eyas_hal_command_buffer_t* commands) {
-  size_t count = 0;
-  EYAS_RETURN_IF_ERROR(eyas_hal_command_buffer_profile(commands, 0, NULL, &count));
-  if (c->event_capacity - c->event_count < count) {
-    size_t capacity = 2 * (c->event_capacity + count);
-    eyas_hal_profile_event_t* events = realloc(c->events, capacity * sizeof(*events));
-    if (!events) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a profile");
-    c->events = events;
-    c->event_capacity = capacity;
+  size_t first = c->profile.event_count;
+  EYAS_RETURN_IF_ERROR(eyas_hal_command_buffer_profile(commands, &c->profile));
+  for (size_t i = first; i < c->profile.event_count; ++i) {
+    c->profile.events[i].name = lasting_name(c, c->profile.events[i].name);
   }
-  eyas_hal_profile_event_t* added = c->events + c->event_count;
-  EYAS_RETURN_IF_ERROR(eyas_hal_command_buffer_profile(commands, count, added, &count));
-  for (size_t i = 0; i < count; ++i) added[i].name = lasting_name(c, added[i].name);
-  c->event_count += count;
   return NULL;
 }
 
@@ -42,21 +34,13 @@ eyas_status_t eyas_vm_submit(eyas_context_t* context, const eyas_hal_submission_
   return context->options.profile ? collect(context, submission->commands) : NULL;
 }
 
-eyas_status_t eyas_context_profile(eyas_context_t* context, size_t capacity,
-                                   eyas_hal_profile_event_t* events, size_t* out_count) {
+eyas_status_t eyas_context_profile(eyas_context_t* context, eyas_hal_profile_t* out_profile) {
   if (!context->options.profile) {
     return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION, "the context was made without profiling");
   }
   pthread_mutex_lock(&context->mutex);
-  size_t count = context->event_count < capacity ? context->event_count : capacity;
-  if (count) memcpy(events, context->events, count * sizeof(*events));
-  *out_count = context->event_count;
+  *out_profile = context->profile;
+  memset(&context->profile, 0, sizeof(context->profile));
   pthread_mutex_unlock(&context->mutex);
   return NULL;
-}
-
-void eyas_context_profile_clear(eyas_context_t* context) {
-  pthread_mutex_lock(&context->mutex);
-  context->event_count = 0;
-  pthread_mutex_unlock(&context->mutex);
 }

@@ -301,26 +301,44 @@ static void test_failure(eyas_hal_device_t* device) {
 static void test_profile(eyas_hal_device_t* device) {
   eyas_hal_buffer_t* buffer = new_buffer(device, 800);
   eyas_hal_executable_t* kernels = new_kernels(device);
-  eyas_hal_command_buffer_t* commands = new_commands(device, 0);
-  size_t count = 0;
-  CHECK_FAILS(eyas_hal_command_buffer_profile(commands, 0, NULL, &count), FAILED_PRECONDITION,
-              "enable");
+  eyas_hal_command_buffer_t* commands = new_commands(device, 1);
+  eyas_hal_profile_t profile = {0};
+  CHECK_FAILS(eyas_hal_command_buffer_profile(commands, &profile), FAILED_PRECONDITION, "enable");
   CHECK_OK(eyas_hal_command_buffer_enable_profiling(commands));
   CHECK_OK(eyas_hal_command_buffer_fill(commands, direct(buffer, 0, 800), "\0", 1));
   CHECK_OK(eyas_hal_command_buffer_barrier(commands));
-  CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 100));
+  CHECK_OK(record_add(commands, kernels, indirect(0, 0, 800), 1, 100));
   CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 0));
   CHECK_OK(eyas_hal_command_buffer_end(commands));
-  for (int i = 0; i < 3; ++i) {
-    CHECK_OK(run(device, commands, NULL, 0));
-    eyas_hal_profile_event_t events[3];
-    CHECK_OK(eyas_hal_command_buffer_profile(commands, 3, events, &count));
-    CHECK(count == 3 && strcmp(events[0].name, "fill") == 0 && strcmp(events[1].name, "add") == 0);
-    CHECK(events[0].wave == 0 && events[1].wave == 1 && events[1].workgroup_count == 100);
+  eyas_hal_range_t table = {buffer, 0, 800};
+  for (uint32_t i = 0; i < 3; ++i) {
+    CHECK_OK(run(device, commands, &table, 1));
+    CHECK_OK(eyas_hal_command_buffer_profile(commands, &profile));
+    CHECK(profile.event_count == 3 * (i + 1) && profile.submission_count == i + 1);
+    const eyas_hal_profile_event_t* events = profile.events + 3 * i;
+    CHECK(strcmp(events[0].name, "fill") == 0 && strcmp(events[1].name, "add") == 0);
+    CHECK(events[0].wave == 0 && events[1].wave == 1 && events[1].submission == i);
+    CHECK(events[0].grid[0] == 1 && events[1].grid[0] == 100 && events[1].grid[2] == 1);
     CHECK(events[0].start_ns > 0 && events[0].start_ns <= events[0].end_ns);
     CHECK(events[0].end_ns <= events[1].start_ns && events[1].start_ns <= events[1].end_ns);
-    CHECK(events[2].workgroup_count == 0 && events[2].start_ns == 0 && events[2].busy_ns == 0);
+    CHECK(events[2].grid[0] == 0 && events[2].start_ns == 0 && events[2].end_ns == 0);
+    uint64_t workgroups = 0;
+    for (uint32_t worker = 0; worker < profile.worker_count; ++worker) {
+      const eyas_hal_profile_share_t* share =
+          &profile.shares[(3 * i + 1) * profile.worker_count + worker];
+      workgroups += share->workgroup_count;
+      if (share->workgroup_count == 0) continue;
+      CHECK(share->start_ns >= events[1].start_ns && share->end_ns <= events[1].end_ns);
+      CHECK(share->busy_ns <= share->end_ns - share->start_ns);
+    }
+    CHECK(workgroups == 100);
+    const eyas_hal_profile_binding_t* binding = &profile.bindings[events[1].binding_begin];
+    CHECK(events[1].binding_count == 1 && binding->length == 800);
+    CHECK(binding->address == profile.bindings[events[0].binding_begin].address);
+    CHECK(binding->access == EYAS_HAL_ACCESS_READ_WRITE);
   }
+  eyas_hal_profile_clear(&profile);
+  CHECK(profile.event_count == 0 && !profile.events);
   eyas_hal_command_buffer_release(commands);
   eyas_hal_executable_release(kernels);
   eyas_hal_buffer_release(buffer);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ import typer
 from eyas.cli.common import ENTRY_HELP, INPUT_HELP, choose_entry, make_inputs, open_module, print_json, print_table
 
 if TYPE_CHECKING:
+    from eyas.explain.timing import Timing
     from eyas.runtime import Module
 
 NAME = "bench"
@@ -25,7 +26,13 @@ def command(
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into two seconds]")] = None,
-    per_dispatch: Annotated[bool, typer.Option("--per-dispatch", help="Time of each kernel.")] = False,
+    per_dispatch: Annotated[
+        bool,
+        typer.Option(
+            "--per-dispatch",
+            help="Time of each kernel, slowest first; `idle` is the part of it that workers waited for others.",
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="All numbers as JSON.")] = False,
 ) -> None:
     """Measure a module: median, spread, and GFLOP/s where known."""
@@ -44,7 +51,7 @@ def command(
         "gflop_per_s": round(flops / (statistics(times)["median_us"] * 1e3), 3) if flops else None,
     }
     if per_dispatch:
-        report["dispatches"] = profile(loaded, inputs, min(len(times), 20), function)
+        report["dispatches"] = profile(loaded, inputs, min(len(times), 40), function)
     if json:
         print_json(report)
     else:
@@ -80,35 +87,32 @@ def statistics(times: list[float]) -> dict[str, Any]:
 
 
 def profile(module: Module, inputs: list[Any], runs: int, entry: str | None = None) -> list[dict[str, Any]]:
-    """One row for each kernel, slowest first: microseconds of all its dispatches in one call (median over calls)."""
-    import numpy as np
+    """One row for each kernel, slowest first: microseconds of all its dispatches in one call."""
+    from eyas.explain.timing import timings
 
+    workers = module.device["workers"]
     kernels = {kernel["name"]: kernel for kernel in module.manifest.get("kernels", ())}
-    per_run: list[dict[str, float]] = []
-    counts: dict[str, int] = {}
-    for events in module.profile(*inputs, runs=runs, entry=entry):
-        took: dict[str, float] = defaultdict(float)
-        counts = defaultdict(int)
-        for event in events:
-            took[event.name] += event.duration_us
-            counts[event.name] += 1
-        per_run.append(took)
+    dispatches: dict[str, list[Timing]] = {}
+    for timing in timings(module.profile(*inputs, runs=runs, entry=entry), workers):
+        dispatches.setdefault(timing.name, []).append(timing)
+    total = sum(one.us for same in dispatches.values() for one in same) or 1.0
     rows = []
-    for name in per_run[0] if per_run else ():
-        microseconds = float(np.median([took.get(name, 0.0) for took in per_run]))
-        flops = (kernels.get(name, {}).get("flops") or 0) * counts[name]
+    for name, same in dispatches.items():
+        kernel, us = kernels.get(name, {}), sum(one.us for one in same)
+        flops = (kernel.get("flops") or 0) * len(same)
         rows.append(
             {
                 "name": name,
-                "dispatches": counts[name],
-                "us": round(microseconds, 2),
-                "gflop_per_s": round(flops / (microseconds * 1e3), 2) if flops and microseconds else None,
-                "strategy": kernels.get(name, {}).get("strategy", ""),
+                "dispatches": len(same),
+                "us": round(us, 2),
+                "share": round(us / total, 4),
+                "gflop_per_s": round(flops / (us * 1e3), 2) if flops and us else None,
+                "idle": round(sum(one.idle_us for one in same) / (us * workers), 4) if us else 0.0,
+                "grid": list(same[0].grid),
+                "strategy": kernel.get("strategy", ""),
+                "knobs": kernel.get("knobs", ""),
             }
         )
-    total = sum(row["us"] for row in rows) or 1.0
-    for row in rows:
-        row["share"] = round(row["us"] / total, 4)
     return sorted(rows, key=lambda row: -row["us"])
 
 
@@ -121,12 +125,20 @@ def _print(report: dict[str, Any]) -> None:
         f" {_time(report['p95_us'])}, {report['runs']} runs{speed}"
     )
     if "dispatches" in report:
-        rows = [("us", "share", "GFLOP/s", "n", "strategy", "kernel")]
-        rows += [
-            (f"{r['us']:.1f}", f"{r['share']:.1%}", r["gflop_per_s"] or "", r["dispatches"], r["strategy"], r["name"])
-            for r in report["dispatches"]
-        ]
-        print_table(rows, numbers=(0, 1, 2, 3))
+        rows = [("us", "share", "GFLOP/s", "idle", "n", "grid", "strategy", "knobs", "kernel")]
+        for r in report["dispatches"]:
+            speed = f"{r['gflop_per_s']:.1f}" if r["gflop_per_s"] else ""
+            times = f"{r['us']:.1f}", f"{r['share']:.1%}", speed, f"{r['idle']:.0%}"
+            rows.append((*times, r["dispatches"], show_grid(r["grid"]), r["strategy"], r["knobs"], r["name"]))
+        print_table(rows, numbers=(0, 1, 2, 3, 4))
+
+
+def show_grid(grid: Sequence[int]) -> str:
+    """(2, 14, 1) as '2x14'."""
+    sizes = list(grid)
+    while len(sizes) > 1 and sizes[-1] == 1:
+        sizes.pop()
+    return "x".join(map(str, sizes))
 
 
 def _time(microseconds: float) -> str:

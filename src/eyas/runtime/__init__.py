@@ -6,6 +6,7 @@
 Needs NumPy and nothing else: neither MLIR nor LLVM nor torch is imported here.
 """
 
-from eyas.runtime.module import Device, Event, Function, Module, devices, load
+from eyas.runtime.module import Device, Function, Module, devices, load
+from eyas.runtime.profile import Event
 
 __all__ = ["Device", "Event", "Function", "Module", "devices", "load"]

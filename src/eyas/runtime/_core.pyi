@@ -23,7 +23,20 @@ class Context:
     def get_state(self, index: int, as_torch: bool = False) -> Any: ...
     def set_state(self, index: int, value: Any) -> None: ...
     def reset_state(self) -> None: ...
-    def profile(self) -> list[tuple[str, int, int, int, int, int]]: ...
+    def profile(
+        self,
+    ) -> list[
+        tuple[
+            str,
+            int,
+            int,
+            tuple[int, int, int],
+            int,
+            int,
+            tuple[tuple[int, int, int, int, int], ...],
+            tuple[tuple[int, int, int], ...],
+        ]
+    ]: ...
 
 class Function:
     def __init__(self, context: Context, name: str) -> None: ...

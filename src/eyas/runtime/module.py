@@ -16,6 +16,7 @@ from typing import IO, Any
 from eyas.errors import CallError, ModuleError, UsageError
 from eyas.module.program import Signature, Symbol, TensorSpec
 from eyas.runtime import _core, safetensors
+from eyas.runtime.profile import Event
 from eyas.runtime.state import State
 
 
@@ -27,22 +28,6 @@ class Device:
     index: int
     name: str
     workers: int
-
-
-@dataclass(frozen=True)
-class Event:
-    """One command of a profiled call. Times are nanoseconds of the monotonic clock."""
-
-    name: str  # the kernel, or "fill", "copy"
-    wave: int  # commands of one wave may run at the same time
-    workgroups: int
-    start_ns: int
-    end_ns: int
-    busy_ns: int  # summed over workers
-
-    @property
-    def duration_us(self) -> float:
-        return (self.end_ns - self.start_ns) / 1e3
 
 
 @functools.cache
@@ -230,7 +215,7 @@ class Module:
         measured = []
         for _ in range(runs):
             call(*args)
-            measured.append([Event(*event) for event in context.profile()])
+            measured.append([Event.of(event) for event in context.profile()])
         return measured
 
     def __repr__(self) -> str:

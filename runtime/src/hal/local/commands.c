@@ -130,8 +130,14 @@ static void free_prepared(eyas_hal_local_commands_t* prepared) {
   free(prepared->pointers);
   free(prepared->lengths);
   free(prepared->indirects);
-  free(prepared->timings);
+  free(prepared->shares);
   free(prepared);
+}
+
+static void* aligned_zeros(size_t bytes) {
+  void* memory = aligned_alloc(128, bytes);
+  if (memory) memset(memory, 0, bytes);
+  return memory;
 }
 
 eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
@@ -139,6 +145,7 @@ eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
   size_t command_capacity = commands->commands.count + 1;
   size_t binding_capacity = commands->bindings.count + 1;
   size_t wave_capacity = (size_t)commands->wave + 1;
+  uint32_t worker_count = eyas_hal_pool_worker_count(eyas_hal_local_device(device)->pool);
   eyas_hal_local_commands_t* prepared = calloc(1, sizeof(*prepared));
   if (prepared) {
     prepared->commands = calloc(command_capacity, sizeof(*prepared->commands));
@@ -147,18 +154,20 @@ eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
     prepared->lengths = calloc(binding_capacity, sizeof(*prepared->lengths));
     prepared->indirects = calloc(binding_capacity, sizeof(*prepared->indirects));
     if (commands->profiling) {
-      prepared->timings = calloc(command_capacity, sizeof(*prepared->timings));
+      // Whole pairs of cache lines, so that no two workers write to one.
+      prepared->shares_of_worker = (command_capacity + 3) & ~(size_t)3;
+      prepared->shares = aligned_zeros(worker_count * prepared->shares_of_worker *
+                                       sizeof(*prepared->shares));
     }
   }
   if (!prepared || !prepared->commands || !prepared->waves || !prepared->pointers ||
-      !prepared->lengths || !prepared->indirects || (commands->profiling && !prepared->timings)) {
+      !prepared->lengths || !prepared->indirects || (commands->profiling && !prepared->shares)) {
     free_prepared(prepared);
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for %zu commands",
                             commands->commands.count);
   }
   prepare_bindings(commands, prepared);
-  prepare_waves(commands, eyas_hal_pool_worker_count(eyas_hal_local_device(device)->pool),
-                prepared);
+  prepare_waves(commands, worker_count, prepared);
   commands->payload = prepared;
   return NULL;
 }
@@ -169,25 +178,38 @@ void eyas_hal_local_commands_destroy(eyas_hal_device_t* device,
   free_prepared(commands->payload);
 }
 
-eyas_status_t eyas_hal_local_commands_profile(eyas_hal_device_t* device,
-                                              eyas_hal_command_buffer_t* commands, size_t capacity,
-                                              eyas_hal_profile_event_t* events) {
+void eyas_hal_local_commands_profile(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands,
+                                     eyas_hal_profile_event_t* events,
+                                     eyas_hal_profile_share_t* shares,
+                                     eyas_hal_profile_binding_t* bindings) {
   const eyas_hal_local_commands_t* prepared = commands->payload;
-  pthread_mutex_t* queue = &eyas_hal_local_device(device)->queue;
-  pthread_mutex_lock(queue);
-  for (size_t i = 0; i < capacity; ++i) {
+  eyas_hal_local_device_t* local = eyas_hal_local_device(device);
+  const uint32_t worker_count = eyas_hal_pool_worker_count(local->pool);
+  pthread_mutex_lock(&local->queue);
+  for (size_t i = 0; i < commands->commands.count; ++i) {
     const eyas_hal_command_t* command = &eyas_hal_commands(commands)[i];
-    const eyas_hal_local_timing_t* timing = &prepared->timings[i];
-    uint64_t end_ns = timing->end_ns;
-    events[i] = (eyas_hal_profile_event_t){
-        .name = eyas_hal_command_name(command),
-        .wave = command->wave,
-        .workgroup_count = count_items(command, eyas_hal_bindings(commands)),
-        .start_ns = end_ns ? timing->start_ns : 0,
-        .end_ns = end_ns,
-        .busy_ns = timing->busy_ns,
+    eyas_hal_profile_event_t* event = &events[i];
+    if (command->kind == EYAS_HAL_COMMAND_DISPATCH) {
+      memcpy(event->grid, command->workgroup_count, sizeof(event->grid));
+    } else {
+      event->grid[0] = (uint32_t)count_items(command, eyas_hal_bindings(commands));
+      event->grid[1] = event->grid[2] = 1;
+    }
+    for (uint32_t worker = 0; worker < worker_count; ++worker) {
+      const eyas_hal_profile_share_t* share =
+          &prepared->shares[worker * prepared->shares_of_worker + i];
+      shares[i * worker_count + worker] = *share;
+      if (share->workgroup_count == 0) continue;
+      if (event->end_ns == 0 || share->start_ns < event->start_ns) event->start_ns = share->start_ns;
+      if (share->end_ns > event->end_ns) event->end_ns = share->end_ns;
+    }
+  }
+  for (size_t i = 0; i < commands->bindings.count; ++i) {
+    bindings[i] = (eyas_hal_profile_binding_t){
+        .address = prepared->pointers[i],
+        .length = prepared->lengths[i],
+        .access = eyas_hal_bindings(commands)[i].access,
     };
   }
-  pthread_mutex_unlock(queue);
-  return NULL;
+  pthread_mutex_unlock(&local->queue);
 }

@@ -10,13 +10,6 @@
 // Bytes of one piece of a large fill or copy. A multiple of 64.
 #define EYAS_HAL_LOCAL_PIECE_BYTES (256u * 1024)
 
-// Times of one command, gathered from all workers.
-typedef struct eyas_hal_local_timing_t {
-  _Atomic uint64_t start_ns;  // UINT64_MAX until it starts
-  _Atomic uint64_t end_ns;
-  _Atomic uint64_t busy_ns;
-} eyas_hal_local_timing_t;
-
 // A command that has work. An item is one workgroup of a dispatch or one piece of a transfer.
 typedef struct eyas_hal_local_command_t {
   eyas_hal_command_kind_t kind;
@@ -75,7 +68,9 @@ typedef struct eyas_hal_local_commands_t {
   uint64_t* lengths;  // of every binding
   size_t indirect_count;
   eyas_hal_local_indirect_t* indirects;
-  eyas_hal_local_timing_t* timings;  // by index in the recording; NULL: no profiling
+  // What each worker did: one row a worker, by index in the recording. NULL: no profiling.
+  eyas_hal_profile_share_t* shares;
+  size_t shares_of_worker;
   eyas_hal_local_failure_t failure;
 } eyas_hal_local_commands_t;
 

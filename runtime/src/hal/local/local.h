@@ -45,9 +45,10 @@ eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
                                               eyas_hal_command_buffer_t* commands);
 void eyas_hal_local_commands_destroy(eyas_hal_device_t* device,
                                      eyas_hal_command_buffer_t* commands);
-eyas_status_t eyas_hal_local_commands_profile(eyas_hal_device_t* device,
-                                              eyas_hal_command_buffer_t* commands, size_t capacity,
-                                              eyas_hal_profile_event_t* events);
+void eyas_hal_local_commands_profile(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands,
+                                     eyas_hal_profile_event_t* events,
+                                     eyas_hal_profile_share_t* shares,
+                                     eyas_hal_profile_binding_t* bindings);
 // Runs prepared commands on the caller and the pool. The device's queue is held.
 eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
                                           eyas_hal_command_buffer_t* commands,

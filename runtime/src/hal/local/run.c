@@ -78,17 +78,15 @@ static void run_items(wave_run_t* run, const eyas_hal_local_command_t* command, 
 
 static void run_items_timed(wave_run_t* run, const eyas_hal_local_command_t* command,
                             uint32_t worker, uint64_t begin, uint64_t count) {
-  eyas_hal_local_timing_t* timing = &run->commands->timings[command->index];
+  eyas_hal_profile_share_t* share =
+      &run->commands->shares[worker * run->commands->shares_of_worker + command->index];
   uint64_t start_ns = eyas_clock_now_ns();
   run_items(run, command, worker, begin, count);
   uint64_t end_ns = eyas_clock_now_ns();
-  atomic_fetch_add(&timing->busy_ns, end_ns - start_ns);
-  uint64_t seen = atomic_load(&timing->start_ns);
-  while (start_ns < seen && !atomic_compare_exchange_weak(&timing->start_ns, &seen, start_ns)) {
-  }
-  seen = atomic_load(&timing->end_ns);
-  while (end_ns > seen && !atomic_compare_exchange_weak(&timing->end_ns, &seen, end_ns)) {
-  }
+  if (share->workgroup_count == 0) share->start_ns = start_ns;
+  share->end_ns = end_ns;
+  share->busy_ns += end_ns - start_ns;
+  share->workgroup_count += count;
 }
 
 // The command of a wave that holds an item: the last that begins at or before it.
@@ -114,7 +112,7 @@ static void run_chunk(void* context, uint32_t worker, uint32_t chunk) {
   uint64_t item = round->item_begin + (chunk - round->chunk_begin) * round->chunk_items;
   uint64_t left = wave->item_count - item;
   if (left > round->chunk_items) left = round->chunk_items;
-  const bool timed = run->commands->timings != NULL;
+  const bool timed = run->commands->shares != NULL;
   for (const eyas_hal_local_command_t* command = find_command(run, item); left > 0; ++command) {
     // After a failure the rest of the wave has no purpose.
     if (atomic_load_explicit(&run->commands->failure.seen, memory_order_relaxed)) return;
@@ -144,14 +142,6 @@ static void resolve_table(eyas_hal_local_commands_t* commands, const eyas_hal_ra
   }
 }
 
-static void reset_timings(eyas_hal_local_timing_t* timings, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    timings[i].start_ns = UINT64_MAX;
-    timings[i].end_ns = 0;
-    timings[i].busy_ns = 0;
-  }
-}
-
 static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
                                     const eyas_hal_local_failure_t* failure) {
   if (failure->code == EYAS_WORKGROUP_BAD_DATA) {
@@ -170,7 +160,10 @@ eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
                                           const eyas_hal_range_t* table) {
   eyas_hal_local_commands_t* commands = recording->payload;
   resolve_table(commands, table);
-  if (commands->timings) reset_timings(commands->timings, recording->commands.count);
+  if (commands->shares) {
+    uint32_t workers = eyas_hal_pool_worker_count(device->pool);
+    memset(commands->shares, 0, workers * commands->shares_of_worker * sizeof(*commands->shares));
+  }
   atomic_store_explicit(&commands->failure.seen, 0, memory_order_relaxed);
   wave_run_t run = {.device = device, .commands = commands};
   for (size_t i = 0; i < commands->wave_count; ++i) {
