@@ -9,6 +9,7 @@
 #include <new>
 
 #include "bindings/tensors.h"
+#include "eyas/measure.h"
 
 namespace nb = nanobind;
 
@@ -53,6 +54,28 @@ class Device {
     out["workers"] = info.worker_count;
     out["scratch_bytes"] = info.scratch_bytes;
     return out;
+  }
+
+  double measure_fma(uint32_t milliseconds) const {
+    double best = 0;
+    eyas_status_t status = nullptr;
+    {
+      nb::gil_scoped_release unlocked;
+      status = eyas_measure_fma(handle, milliseconds, &best);
+    }
+    check(status, call_error);
+    return best;
+  }
+
+  double measure_read(uint64_t bytes, bool shared, uint32_t milliseconds) const {
+    double best = 0;
+    eyas_status_t status = nullptr;
+    {
+      nb::gil_scoped_release unlocked;
+      status = eyas_measure_read(handle, bytes, shared, milliseconds, &best);
+    }
+    check(status, call_error);
+    return best;
   }
 
   eyas_hal_device_t* handle = nullptr;
@@ -347,7 +370,9 @@ NB_MODULE(_core, m) {
 
   nb::class_<Device>(m, "Device")
       .def(nb::init<const std::string&, uint32_t>(), nb::arg("driver"), nb::arg("threads") = 0)
-      .def("info", &Device::info);
+      .def("info", &Device::info)
+      .def("measure_fma", &Device::measure_fma, nb::arg("milliseconds"))
+      .def("measure_read", &Device::measure_read, nb::arg("bytes"), nb::arg("shared"), nb::arg("milliseconds"));
   nb::class_<Module>(m, "Module")
       .def_static("open", &Module::open, nb::arg("path"), nb::arg("verify") = false, nb::arg("skip_digests") = false)
       .def_static("from_bytes", &Module::from_bytes, nb::arg("data"), nb::arg("verify") = false,
