@@ -30,6 +30,7 @@ PASSES: dict[str, str] = {
     "outline-dispatches": "dispatch.outline_dispatches",
     "plan-memory": "schedule.plan_memory",
     "propagate-transposes": "optimize.propagate_transposes",
+    "propagate-reshapes": "optimize.propagate_reshapes",
     "quantize-contractions": "optimize.quantize_contractions",
     "reuse-in-place": "schedule.reuse_in_place",
     "unify-dimensions": "dispatch.unify_dimensions",

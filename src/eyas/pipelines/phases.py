@@ -66,6 +66,7 @@ OPTIONAL = (
     "trim-windows",
     "fuse-gathers",
     "evaluate-constants",
+    "propagate-reshapes",
     "unify-dimensions",
     "fold-index-ranges",
     "form-dispatches",
@@ -128,6 +129,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
     ]
 
 
+        _make("propagate-reshapes"),
 def _dispatch(options: Options) -> list[Pass | Upstream]:
     return [
         # Sizes first: once ops are in executables, nobody can ask them for their shapes.
