@@ -6,7 +6,9 @@ import re
 
 from eyas.ir import mlir
 
-_NAME = re.compile(r'loc\("([^"]+)"(?:\(|\))')
+# Alone, or the first of several that were fused.
+_NAME = re.compile(r'loc\((?:fused\[)?"([^"]+)"[(),\]]')
+_NAME_ANYWHERE = re.compile(r'"([^"]+)"(?=[(),\]])')
 _FILE_LINE = re.compile(r'"([^"]+)":(\d+)(?::\d+)?')
 
 UNKNOWN = "an unknown place"
@@ -23,3 +25,16 @@ def describe_source(location: mlir.Location | str) -> str:
     if name:
         return f"node '{name.group(1)}'" + (f" ({line})" if line else "")
     return line or UNKNOWN
+
+
+def source_names(location: mlir.Location | str) -> list[str]:
+    """All nodes that a location names, in order and each once; without any the line of the source, if that is known.
+
+    The location of a dispatch has that of its last op first (`outline-dispatches`).
+    """
+    text = str(location)
+    names = list(dict.fromkeys(_NAME_ANYWHERE.findall(text)))
+    if names:
+        return [*names[1:], names[0]] if text.startswith("loc(fused[") else names
+    place = describe_source(text)
+    return [] if place == UNKNOWN else [place]

@@ -9,7 +9,7 @@ from torch_mlir import ir as mlir
 from eyas.errors import CompileError, EyasError
 
 _FILE_LINE = re.compile(r'"([^"]+)":(\d+):(\d+)')
-_NAME = re.compile(r'loc\("([^"]+)"[()]')
+_NAME = re.compile(r'loc\((?:fused\[)?"([^"]+)"[(),\]]')
 
 
 def describe_location(location: mlir.Location | str) -> str:

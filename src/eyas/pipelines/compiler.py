@@ -16,7 +16,6 @@ import numpy as np
 from torch_mlir import ir as mlir
 
 import eyas
-from eyas.codegen.common.flops import count_flops
 from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.frontends.parameters import Parameter as ImportedParameter
@@ -31,6 +30,7 @@ from eyas.passes.schedule.plan_memory import ARENA_BYTES, LOWER_BOUND_BYTES
 from eyas.pipelines import weights_file
 from eyas.pipelines.encode import encode_program
 from eyas.pipelines.phases import Options, Phase, pipeline
+from eyas.pipelines.work import note_work, sources_of, work_of
 from eyas.runtime.module import Module, load_open_file
 from eyas.targets import Target
 
@@ -39,7 +39,6 @@ Observer = Callable[[Phase, str, float], None]
 # Attributes of functions (the first two) and of the module that make a dump complete: a later process resumes from it
 # with nothing but the weights.
 CALL, SOURCE, SOURCE_DIGEST = "flow.call", "flow.source", "flow.source_digest"
-WORK = "hal.work"  # kernel -> [flops of one dispatch or -1, how often it is dispatched]
 PARAMETERS_FILE = "parameters.safetensors"
 
 
@@ -117,7 +116,7 @@ class Compilation:
             self._keep_last_good(phase)
             begin = time.perf_counter()
             if phase is Phase.CODEGEN:
-                self._count_work()
+                note_work(self.module)
             steps = pipeline(phase, self.options)
             seen = None if observer is None else functools.partial(_report, observer, phase)
             steps.run(self.module, seen)
@@ -142,16 +141,6 @@ class Compilation:
         self.module.operation.write_bytecode(buffer)
         done = list(Phase)[next_phase.ordinal - 1] if next_phase.ordinal else None
         self.last_good = (done, buffer.getvalue())
-
-    def _count_work(self) -> None:
-        """Notes the arithmetic of each kernel while its loops can still be read."""
-        callees = [op.attributes["callee"].value for op in find_ops(self.module, "hal.dispatch")]
-        with self.module.context:
-            work = {}
-            for op in filter(flow.is_executable, self.module.body.operations):
-                name, flops = op.attributes["sym_name"].value, count_flops(op)
-                work[name] = mlir.DenseI64ArrayAttr.get([-1 if flops is None else flops, callees.count(name)])
-            self.module.operation.attributes[WORK] = mlir.DictAttr.get(work)
 
     def _write_attributes(self) -> None:
         values = [
@@ -207,19 +196,12 @@ class Compilation:
     def manifest(self) -> dict[str, Any]:
         """Provenance and statistics. The arena is that of the entry point which needs the most."""
         memory = max(map(_arena, functions(self.module)), key=lambda one: one.get("arena_bytes", 0))
-        attributes = self.module.operation.attributes
-        counted = mlir.DictAttr(attributes[WORK]) if WORK in attributes else {}
-        work = {
-            name: list(mlir.DenseI64ArrayAttr(counted[name]) if name in counted else (-1, 0))
-            for executable in find_ops(self.module, "hal.executable")
-            for name in (one["name"].value for one in executable.exports)
-        }
-        total = None if any(flops < 0 for flops, _ in work.values()) else sum(f * n for f, n in work.values())
+        work = work_of(self.module)
+        flops = [None if one["flops"] is None else one["flops"] * one["dispatches"] for one in work.values()]
         executables = [
             {
                 "name": one["name"].value,
-                "flops": work[one["name"].value][0] if work[one["name"].value][0] >= 0 else None,
-                "dispatches": work[one["name"].value][1],
+                **work[one["name"].value],
                 "strategy": one["strategy"].value,
                 "knobs": one["knobs"].value,
                 "rejected": [mlir.StringAttr(reason).value for reason in one["rejected"]],
@@ -236,8 +218,9 @@ class Compilation:
                 "source_digest": self.source_digest,
             },
             "memory": memory,
-            "flops": total,
+            "flops": None if None in flops else sum(one for one in flops if one is not None),
             "kernels": executables,
+            "sources": sources_of(self.module),
             **({"calls": dict(self.call_trees)} if self.call_trees else {}),
         }
 

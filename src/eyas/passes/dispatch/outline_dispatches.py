@@ -13,6 +13,7 @@ from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
 from eyas.ir.walk import defining_op, find_ops, functions, is_tensor, nested_operands, remap_operands
+from eyas.passes.dispatch.grouping import Role, role_of
 from eyas.passes.dispatch.naming import describe_region
 from eyas.passes.dispatch.shapes import dims_of
 
@@ -73,7 +74,10 @@ def _outline(module: mlir.Module, region: mlir.OpView, prefix: str, ordinal: int
         op.move_before(anchor.operation)
     for op in [*ops, anchor.operation]:
         remap_operands(op, inside)
-    with mlir.InsertionPoint(region), location:
+    # The dispatch knows where all of its ops come from; the last comes first, as it names the dispatch in messages.
+    working = [op.location for op in ops if role_of(op) is not Role.CLONED]
+    everywhere = mlir.Location.fused(list(dict.fromkeys([location, *working])))
+    with mlir.InsertionPoint(region), everywhere:
         call = func.CallOp(results, mlir.FlatSymbolRefAttr.get(name), [*tensors, *indices])
         call.attributes[flow.DISPATCH] = mlir.UnitAttr.get()
     for old, new in zip(region.results, call.results, strict=True):
