@@ -13,15 +13,19 @@ STRATEGY = "codegen.strategy"
 REJECTED = "codegen.rejected"
 """On an executable: strategies that did not apply, each with the reason."""
 
+PACKABLE = "codegen.packable"
+"""On an executable: bindings that its strategy would read faster in panels, when they are weights."""
+
 
 class Codegen(Dialect, name="codegen"):
     pass
 
 
 class StrategyAttr(Codegen.Attribute, name="strategy"):
-    """The strategy's name, and its schedule: per nest a tile (width, vector loop, vectors, unroll loop, unroll; -1 for
-    no loop), per grid axis a loop and the piece of one workgroup. Whether a schedule is legal for a kernel is checked
-    by `eyas.codegen.llvm_cpu.schedule.check_schedule` when it is used."""
+    """The strategy's name, and its schedule: per nest a tile (width, vector loop, vectors, unroll loop, unroll, loops
+    inside the lanes; -1 for no loop), per grid axis a loop and the piece of one workgroup, and the bindings that lie in
+    panels. Whether a schedule is legal for a kernel is checked by `eyas.codegen.llvm_cpu.schedule.check_schedule` when
+    it is used."""
 
     strategy: mlir.StringAttr
     schedule: mlir.DictAttr

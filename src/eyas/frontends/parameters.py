@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from eyas.frontends.dtypes import numpy_dtype, short_name
+
+_MIN_BYTES_ON_DISK = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -40,3 +43,18 @@ class Parameter:
     def of_array(name: str, array: np.ndarray) -> Parameter:
         """A parameter over an array that is already in memory."""
         return Parameter(name, short_name(array.dtype.name, f"parameter '{name}'"), array.shape, lambda: array)
+
+
+def on_disk(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """The same arrays, the large ones mapped from an unnamed file: nobody reads them until the module is written."""
+    with tempfile.TemporaryFile(prefix="eyas-weights-") as file:
+        places = []
+        for array in arrays:
+            places.append(file.tell() if array.nbytes >= _MIN_BYTES_ON_DISK else None)
+            if places[-1] is not None:
+                file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        file.flush()
+        return [
+            array if place is None else np.memmap(file, array.dtype, "r", place, array.shape)
+            for array, place in zip(arrays, places, strict=True)
+        ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from eyas.cache.store import Store
 from eyas.errors import UsageError
 from eyas.ir import Pass, PassPipeline, Upstream
 from eyas.passes import lookup
@@ -55,6 +56,8 @@ class Options:
     parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """Weights by name; passes that evaluate constants read and extend it."""
     on_kernel: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    store: Store | None = field(default=None, compare=False, repr=False)
+    """Where compiled dispatches are kept; None to compile them all."""
 
 
 OPTIONAL = (
@@ -63,10 +66,11 @@ OPTIONAL = (
     "narrow-contractions",
     "convert-conv-layout",
     "propagate-transposes",
+    "propagate-reshapes",
     "trim-windows",
     "fuse-gathers",
+    "winograd",
     "evaluate-constants",
-    "propagate-reshapes",
     "unify-dimensions",
     "fold-index-ranges",
     "form-dispatches",
@@ -75,7 +79,10 @@ OPTIONAL = (
     "reuse-in-place",
     "plan-memory",
     "insert-barriers",
+    "pack-weights",
+    "transforms",
     "contraction",
+    "windows",
     "rows",
     "expand-math",
     "optimize-llvm",
@@ -122,14 +129,16 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("convert-conv-layout"),
         _make("propagate-transposes"),
         Upstream("canonicalize,cse"),
+        _make("propagate-reshapes"),
         _make("trim-windows"),
         _make("fuse-gathers"),
-        _make("evaluate-constants", parameters=options.parameters, disable=options.disable),
+        # Filters are transformed by the pass after it; doing so in each call would cost more than is saved.
+        *([] if "evaluate-constants" in options.disable else [_make("winograd")]),
+        _make("evaluate-constants", parameters=options.parameters, disable=options.disable, store=options.store),
         Upstream("canonicalize,cse"),
     ]
 
 
-        _make("propagate-reshapes"),
 def _dispatch(options: Options) -> list[Pass | Upstream]:
     return [
         # Sizes first: once ops are in executables, nobody can ask them for their shapes.
@@ -170,6 +179,7 @@ def _hal(options: Options) -> list[Pass | Upstream]:
         Upstream("cse"),
         # Chosen here and not in codegen, so that a dump of this phase can be edited and resumed.
         _make("select-strategies", target=options.target, disable=options.disable),
+        _make("pack-weights", parameters=options.parameters),
     ]
 
 
@@ -181,6 +191,7 @@ def _codegen(options: Options) -> list[Pass | Upstream]:
             disable=options.disable,
             workers=options.workers,
             on_done=options.on_kernel,
+            store=options.store,
         )
     ]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.sizes import Size, product, row_major_strides
@@ -23,13 +24,15 @@ class Unsupported(Exception):
 
 @dataclass(eq=False)
 class Storage:
-    """Where a tensor's elements are: a binding of the dispatch, or memory local to the workgroup."""
+    """Where a tensor's elements are: a binding of the dispatch, memory local to the workgroup, or a small matrix whose
+    `values` code is made from."""
 
     name: str
     element: mlir.Type
     shape: tuple[Size, ...]
     binding: int | None = None
     is_output: bool = False
+    values: np.ndarray | None = None
 
     @property
     def strides(self) -> tuple[Size, ...]:
@@ -50,7 +53,8 @@ class Access:
     """Linear access to a storage from a nest's loops.
 
     With guards it reads the storage only inside them, and `otherwise` (a scalar or another access) outside: that is how
-    padding, concatenation and insertion are read in place.
+    padding, concatenation and insertion are read in place. `lane_stride` is the distance between neighbours within a
+    block of lanes, where it differs from the loop's stride from block to block (weights in panels).
     """
 
     storage: Storage
@@ -58,6 +62,11 @@ class Access:
     strides: tuple[Size, ...]
     guards: tuple[Guard, ...] = ()
     otherwise: mlir.Value | Access | None = None
+    lane_stride: Size | None = None
+
+    def stride_of_lanes(self, loop: int) -> Size:
+        """How far apart the lanes of a block along `loop` are."""
+        return self.strides[loop] if self.lane_stride is None else self.lane_stride
 
 
 @dataclass
@@ -87,10 +96,14 @@ class Statement:
 
 @dataclass
 class Nest:
-    """Loops (extents) with statements that run at each point, values between them in registers."""
+    """Loops (extents) with statements that run at each point, values between them in registers.
+
+    At points outside of the `guards` nothing is stored, and only the first statement may run: tiles that stick out.
+    """
 
     loops: list[Size]
     statements: list[Statement]
+    guards: tuple[Guard, ...] = ()
 
     @property
     def reductions(self) -> set[int]:

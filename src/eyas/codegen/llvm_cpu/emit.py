@@ -6,7 +6,7 @@ register tile inside. What differs is only the schedule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from torch_mlir import ir as mlir
@@ -18,19 +18,23 @@ from eyas.codegen.llvm_cpu.body import Lane, evaluate_body
 from eyas.codegen.llvm_cpu.combine import combiner_of
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.memory import Memory
+from eyas.codegen.llvm_cpu.panels import in_panels
 from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
 from eyas.codegen.llvm_cpu.tile_loads import Block, Indices, TileContext, TileLoads
 
 
-def emit_kernel(kernel: Kernel, schedule: Schedule, interface: Interface) -> None:
-    """Fills the entry function's body."""
+def emit_kernel(
+    kernel: Kernel, schedule: Schedule, interface: Interface, emitter: type[NestEmitter] | None = None
+) -> None:
+    """Fills the entry function's body; `emitter` writes the nests in another way."""
     with interface.body:
-        _KernelEmitter(kernel, schedule, interface).emit()
+        _KernelEmitter(kernel, schedule, interface, emitter or NestEmitter).emit()
 
 
 class _KernelEmitter:
-    def __init__(self, kernel: Kernel, schedule: Schedule, interface: Interface):
+    def __init__(self, kernel: Kernel, schedule: Schedule, interface: Interface, emitter: type[NestEmitter]):
         self.kernel, self.schedule, self.at = kernel, schedule, interface
+        self.emitter = emitter
         self.memory = Memory(kernel, interface)
 
     def emit(self) -> None:
@@ -40,7 +44,7 @@ class _KernelEmitter:
         def run_nests(shared: Indices) -> None:
             for nest, tile in zip(self.kernel.nests, self.schedule.tiles, strict=True):
                 indices = shared + [None] * (len(nest.loops) - len(shared))
-                _NestEmitter(self, nest, tile, bounds).emit(indices)
+                self.emitter(self, nest, tile, bounds).emit(indices)
 
         def enter(loop: int, shared: Indices) -> None:
             if loop == self.kernel.shared:
@@ -69,7 +73,7 @@ class _KernelEmitter:
             scf.YieldOp([])
 
 
-class _NestEmitter:
+class NestEmitter:
     def __init__(self, parent: _KernelEmitter, nest: Nest, tile: Tile, bounds: dict[int, tuple]):
         self.parent, self.nest, self.tile = parent, nest, tile
         self.at, self.memory = parent.at, parent.memory
@@ -77,26 +81,33 @@ class _NestEmitter:
         self.grid_tiles = {axis.loop: axis.tile for axis in parent.schedule.grid}
         self.lane_loop = tile.vector_loop if tile.vector_loop in nest.parallel else None
         self.context = TileContext(parent.memory, tile.unroll_loop, self.lane_loop)
+        self.whole = self.left = nest.statements
+        if parent.schedule.packed and self.lane_loop is not None:
+            whole, left = in_panels(nest, parent.schedule.packed, self.lane_loop, tile.lanes)
+            self.whole, self.left = whole.statements, left.statements
 
     def emit(self, indices: Indices) -> None:
-        blocked = (self.lane_loop, self.tile.unroll_loop)
-        plain = [loop for loop in self.nest.parallel if indices[loop] is None and loop not in blocked]
-        self._enter(plain, indices)
+        apart = (self.lane_loop, self.tile.unroll_loop, *self.tile.inside)
+        plain = [loop for loop in self.nest.parallel if indices[loop] is None and loop not in apart]
+        self._enter(plain, indices, self._vector_blocks)
 
-    def _enter(self, plain: list[int], indices: Indices) -> None:
+    def _enter(self, plain: Sequence[int], indices: Indices, then: Callable[[Indices], None]) -> None:
         if not plain:
-            self._vector_blocks(indices)
+            then(indices)
             return
         low, high = self._bounds(plain[0])
         with self.parent.loop(low, high, 1) as index:
-            self._enter(plain[1:], _with(indices, plain[0], index))
+            self._enter(plain[1:], _with(indices, plain[0], index), then)
 
     def _bounds(self, loop: int) -> tuple[mlir.Value, mlir.Value]:
         return self.bounds.get(loop) or (self.at.index(0), self.memory.size(self.nest.loops[loop]))
 
     def _vector_blocks(self, indices: Indices) -> None:
+        def run(inner: Indices, vectors: int, mask: mlir.Value | None, statements: list[Statement]) -> None:
+            self._enter(self.tile.inside, inner, lambda at: self._row_blocks(at, vectors, mask, statements))
+
         if self.lane_loop is None:
-            self._row_blocks(indices, 1, None)
+            run(indices, 1, None, self.whole)
             return
         loop, width, vectors = self.lane_loop, self.tile.width, self.tile.vectors
         low, high = self._bounds(loop)
@@ -107,26 +118,26 @@ class _NestEmitter:
         middle = high if whole else self._round_down(low, high, step)
         if extent is None or extent >= step:
             with self.parent.loop(low, middle, step) as index:
-                self._row_blocks(_with(indices, loop, index), vectors, None)
+                run(_with(indices, loop, index), vectors, None, self.whole)
         if whole:
             return
         start = middle
         if vectors > 1:  # what is left in single full vectors
             middle = high if extent is not None and extent % width == 0 else self._round_down(start, high, width)
             with self.parent.loop(start, middle, width) as index:
-                self._row_blocks(_with(indices, loop, index), 1, None)
+                run(_with(indices, loop, index), 1, None, self.left)
             start = middle
         if extent is not None and extent % width == 0:
             return
         with self.parent.loop(start, high, width) as index:
             left = arith.SubIOp(high, index).result
             mask = self.memory.mask(left, width)
-            self._row_blocks(_with(indices, loop, index), 1, mask)
+            run(_with(indices, loop, index), 1, mask, self.left)
 
-    def _row_blocks(self, indices: Indices, vectors: int, mask: mlir.Value | None) -> None:
+    def _row_blocks(self, indices: Indices, vectors: int, mask: mlir.Value | None, statements: list[Statement]) -> None:
         loop, rows = self.tile.unroll_loop, self.tile.unroll
         if loop is None:
-            self._block(Block(indices, 1, vectors, mask))
+            self._block(Block(indices, 1, vectors, mask), statements)
             return
         low, high = self._bounds(loop)
         extent = self.nest.loops[loop].static
@@ -134,13 +145,13 @@ class _NestEmitter:
         middle = high if remainder == 0 else self._round_down(low, high, rows)
         if extent is None or extent >= rows:
             with self.parent.loop(low, middle, rows) as index:
-                self._block(Block(_with(indices, loop, index), rows, vectors, mask))
+                self._block(Block(_with(indices, loop, index), rows, vectors, mask), statements)
         if remainder is None:
             with self.parent.loop(middle, high, 1) as index:
-                self._block(Block(_with(indices, loop, index), 1, vectors, mask))
+                self._block(Block(_with(indices, loop, index), 1, vectors, mask), statements)
         elif remainder:
             with self.parent.loop(middle, high, rows) as index:  # runs once, in the piece that has the remainder
-                self._block(Block(_with(indices, loop, index), remainder, vectors, mask))
+                self._block(Block(_with(indices, loop, index), remainder, vectors, mask), statements)
 
     def _round_down(self, low: mlir.Value, high: mlir.Value, step: int) -> mlir.Value:
         """The greatest low + k*step that is not above high."""
@@ -150,11 +161,11 @@ class _NestEmitter:
         count = arith.DivUIOp(span, self.at.index(step)).result
         return arith.AddIOp(low, arith.MulIOp(count, self.at.index(step)).result).result
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: Block, statements: list[Statement]) -> None:
         """All statements of the nest for one register tile."""
         made: dict[tuple[int, int], list[list[mlir.Value]]] = {}
         width = self.tile.width if self.lane_loop is not None else 1
-        for position, statement in enumerate(self.nest.statements):
+        for position, statement in enumerate(statements):
             loads = TileLoads(self.context, block, width)
             if statement.reductions and self.tile.vector_loop in statement.reductions:
                 tiles = self._reduce_across_lanes(statement, block, made)

@@ -11,6 +11,7 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.sizes import Size
+from eyas.codegen.llvm_cpu.panels import why_not_packed
 
 MAX_WIDTH = 64
 MAX_GRID_AXES = 3
@@ -22,7 +23,8 @@ class Tile:
 
     `vector_loop` runs in vectors of `width` lanes, `vectors` of them at a time; `unroll_loop` advances `unroll` points
     at a time, so that operands which do not depend on it are loaded once. A reduction may be the vector loop: then
-    partial results are combined across lanes at the end.
+    partial results are combined across lanes at the end. The loops `inside` run within a block of lanes, the others
+    around it: a panel of weights then serves all of an image before the next panel is read.
     """
 
     width: int = 1
@@ -30,6 +32,12 @@ class Tile:
     vectors: int = 1
     unroll_loop: int | None = None
     unroll: int = 1
+    inside: tuple[int, ...] = ()
+
+    @property
+    def lanes(self) -> int:
+        """Points of the vector loop in one block."""
+        return self.width * self.vectors
 
 
 @dataclass(frozen=True)
@@ -43,30 +51,40 @@ class GridAxis:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A tile per nest, and up to three grid axes (x fastest). Grid loops are shared by all nests."""
+    """A tile per nest, and up to three grid axes (x fastest). Grid loops are shared by all nests.
+
+    `packed` are the bindings whose elements lie in panels (see `panels`): only a single nest may have them.
+    """
 
     tiles: tuple[Tile, ...]
     grid: tuple[GridAxis, ...] = ()
+    packed: tuple[int, ...] = ()
 
     def to_attribute(self) -> mlir.DictAttr:
         tiles = [
-            mlir.DenseI64ArrayAttr.get([t.width, _or(t.vector_loop), t.vectors, _or(t.unroll_loop), t.unroll])
+            mlir.DenseI64ArrayAttr.get(
+                [t.width, _or(t.vector_loop), t.vectors, _or(t.unroll_loop), t.unroll, *t.inside]
+            )
             for t in self.tiles
         ]
         grid = [mlir.DenseI64ArrayAttr.get([axis.loop, axis.tile]) for axis in self.grid]
-        return mlir.DictAttr.get({"tiles": mlir.ArrayAttr.get(tiles), "grid": mlir.ArrayAttr.get(grid)})
+        entries: dict[str, mlir.Attribute] = {"tiles": mlir.ArrayAttr.get(tiles), "grid": mlir.ArrayAttr.get(grid)}
+        if self.packed:
+            entries["packed"] = mlir.DenseI64ArrayAttr.get(list(self.packed))
+        return mlir.DictAttr.get(entries)
 
     @staticmethod
     def from_attribute(attribute: mlir.DictAttr, kernel: Kernel) -> Schedule:
         """Reads a schedule; the kernel gives the extents of the grid's loops."""
         tiles = []
         for values in mlir.ArrayAttr(attribute["tiles"]):
-            width, vector_loop, vectors, unroll_loop, unroll = list(mlir.DenseI64ArrayAttr(values))
-            tiles.append(Tile(width, _none(vector_loop), vectors, _none(unroll_loop), unroll))
+            width, vector_loop, vectors, unroll_loop, unroll, *inside = list(mlir.DenseI64ArrayAttr(values))
+            tiles.append(Tile(width, _none(vector_loop), vectors, _none(unroll_loop), unroll, tuple(inside)))
         axes = [list(mlir.DenseI64ArrayAttr(values)) for values in mlir.ArrayAttr(attribute["grid"])]
         loops = kernel.nests[0].loops if kernel.nests else []
         grid = [GridAxis(loop, loops[loop] if loop < len(loops) else Size(0), tile) for loop, tile in axes]
-        return Schedule(tuple(tiles), tuple(grid))
+        packed = list(mlir.DenseI64ArrayAttr(attribute["packed"])) if "packed" in attribute else []
+        return Schedule(tuple(tiles), tuple(grid), tuple(packed))
 
 
 def check_schedule(schedule: Schedule, kernel: Kernel) -> str | None:
@@ -77,6 +95,9 @@ def check_schedule(schedule: Schedule, kernel: Kernel) -> str | None:
         problem = _check_tile(tile, nest, kernel.shared)
         if problem is not None:
             return f"tile {number}: {problem}"
+    for binding in schedule.packed:
+        if (problem := why_not_packed(kernel, schedule.tiles, binding)) is not None:
+            return f"binding {binding} cannot lie in panels: {problem}"
     if len(schedule.grid) > MAX_GRID_AXES:
         return f"{len(schedule.grid)} grid axes; at most {MAX_GRID_AXES} are allowed"
     allowed = range(kernel.shared) if len(kernel.nests) > 1 else kernel.nests[0].parallel if kernel.nests else []
@@ -88,6 +109,8 @@ def check_schedule(schedule: Schedule, kernel: Kernel) -> str | None:
         for tile in schedule.tiles if len(kernel.nests) == 1 else ():
             if tile.unroll_loop == axis.loop and axis.tile % tile.unroll:
                 return f"pieces of {axis.tile} of loop {axis.loop} do not hold whole rows of {tile.unroll}"
+            if schedule.packed and tile.vector_loop == axis.loop and axis.tile % tile.lanes:
+                return f"pieces of {axis.tile} of loop {axis.loop} do not hold whole panels of {tile.lanes}"
     return None
 
 
@@ -103,6 +126,9 @@ def _check_tile(tile: Tile, nest: Nest, shared: int) -> str | None:
         return f"width {tile.width} without a loop for the lanes"
     if tile.unroll_loop is not None and (tile.unroll_loop not in own or tile.unroll_loop == tile.vector_loop):
         return f"rows along loop {tile.unroll_loop}, which is not another parallel loop of this nest"
+    for loop in tile.inside:
+        if loop not in own or loop in (tile.vector_loop, tile.unroll_loop):
+            return f"loop {loop} inside the lanes, which is not another parallel loop of this nest"
     if tile.unroll > 1 and tile.unroll_loop is None:
         return f"{tile.unroll} rows without a loop for them"
     return None

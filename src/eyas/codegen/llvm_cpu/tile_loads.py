@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
@@ -46,6 +47,11 @@ class TileLoads:
         self.values: dict[tuple, mlir.Value] = {}
         self.outer = outer
 
+    def prepare(self, accesses: Sequence[Access]) -> None:
+        """Computes the addresses at which accesses start now, where the insertion point is."""
+        for access in accesses:
+            self._base(access)
+
     def get(self, access: Access, row: int, vector: int) -> mlir.Value:
         depends_on_row = self._depends(access, self.row_loop)
         depends_on_lane = self._depends(access, self.lane_loop)
@@ -64,7 +70,7 @@ class TileLoads:
     def _load(self, access: Access, row: int, vector: int, depends_on_lane: bool) -> mlir.Value:
         memory = self.memory
         width = self.width if depends_on_lane else 1
-        stride = access.strides[self.lane_loop] if depends_on_lane and self.lane_loop is not None else Size(0)
+        stride = access.stride_of_lanes(self.lane_loop) if depends_on_lane and self.lane_loop is not None else Size(0)
         mask = self.block.mask if depends_on_lane else None
         address = self.address(access, row, vector)
         if not access.guards:
@@ -97,7 +103,7 @@ class TileLoads:
         if self.row_loop is not None and row:
             base = memory.add(base, memory.size(access.strides[self.row_loop] * row))
         if self.lane_loop is not None and vector:
-            base = memory.add(base, memory.size(access.strides[self.lane_loop] * (vector * self.width)))
+            base = memory.add(base, memory.size(access.stride_of_lanes(self.lane_loop) * (vector * self.width)))
         return base
 
     def _base(self, access: Access) -> mlir.Value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -11,12 +10,14 @@ import numpy as np
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import func
 
+from eyas.cache.store import Store
 from eyas.dialects import flow
 from eyas.frontends.dtypes import STORAGE, short_name
 from eyas.frontends.literals import array_of
-from eyas.frontends.parameters import Parameter
+from eyas.frontends.parameters import Parameter, on_disk
 from eyas.frontends.program import Argument, Signature
 from eyas.ir import Pass
+from eyas.ir.transforms import is_matrix_of_transforms
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.dispatch.grouping import Role, role_of
 
@@ -25,7 +26,6 @@ _FREE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tens
 _SOURCES = ("flow.parameter", "arith.constant")
 # A result may be larger than what it is made from by this much.
 _MAX_GROWTH_BYTES = 1 << 20
-_MIN_BYTES_ON_DISK = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -44,20 +44,22 @@ class EvaluateConstants(Pass):
     disable: tuple[str, ...] = ()
     """What is switched off in the program is switched off in its constant part too."""
     parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    store: Store | None = field(default=None, compare=False, repr=False)
 
     def run(self, module: mlir.Module) -> None:
         for function in functions(module):
             block = entry_block(function)
             self._store_tables(block)
-            constant = _constant_ops(block)
+            constant = constant_ops(block)
             leaves = _leaves(block, constant)
             if leaves:
-                arrays = _evaluate(leaves, constant, self.parameters, self.disable)
+                arrays = _evaluate(leaves, self.parameters, self.disable, self.store)
                 self._replace(leaves, arrays)
 
     def _store_tables(self, block: mlir.Block) -> None:
         """Tables still in the IR become parameters too, so that dispatches which differ only in them are equal."""
         tables = [view.operation for view in block.operations if _is_table(view.operation)]
+        tables = [op for op in tables if not is_matrix_of_transforms(op)]  # code generation writes them out
         for number, op in enumerate(tables):
             key = f"constant_{number}"
             while key in self.parameters:
@@ -91,7 +93,7 @@ class EvaluateConstants(Pass):
         return key
 
 
-def _constant_ops(block: mlir.Block) -> set[mlir.Operation]:
+def constant_ops(block: mlir.Block) -> set[mlir.Operation]:
     """Ops that depend on parameters and constants only, and on at least one parameter, table or function's value.
 
     Sines of positions, as in rotary embeddings and Fourier transforms, need no weight; computing them costs more than
@@ -199,7 +201,7 @@ def _first_parameter(op: mlir.Operation) -> str | None:
 
 
 def _evaluate(
-    leaves: list[mlir.Value], constant: set[mlir.Operation], parameters: dict[str, Any], disable: tuple[str, ...]
+    leaves: list[mlir.Value], parameters: dict[str, Any], disable: tuple[str, ...], store: Store | None
 ) -> list[np.ndarray]:
     """Clones what the leaves need into a program of its own, compiles it for this machine, and runs it."""
     from eyas.pipelines.compiler import Compilation
@@ -228,7 +230,8 @@ def _evaluate(
         func.ReturnOp([clones[leaf] for leaf in leaves], loc=mlir.Location.unknown())
     arguments = tuple(_argument(key, types[key]) for key in keys)
     results = tuple(_argument(f"r{index}", leaf.type) for index, leaf in enumerate(leaves))
-    compilation = Compilation(module, {}, {"main": Signature(arguments, results)}, Options(disable=disable))
+    options = Options(disable=disable, store=store)
+    compilation = Compilation(module, {}, {"main": Signature(arguments, results)}, options)
     compilation.run(Phase.DISPATCH, Phase.VM)
     made = load(compilation.finish().to_bytes())(*(_as_stored(parameters[key].array()) for key in keys))
     return [made] if len(leaves) == 1 else list(made)
@@ -263,18 +266,3 @@ def _clone(op: mlir.Operation, clones: dict[mlir.Value, mlir.Value]) -> None:
     copy = op.clone().operation
     remap_operands(copy, clones)
     clones.update(zip(op.results, copy.results, strict=True))
-
-
-def on_disk(arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """The same arrays, the large ones mapped from an unnamed file: nobody reads them until the module is written."""
-    with tempfile.TemporaryFile(prefix="eyas-weights-") as file:
-        places = []
-        for array in arrays:
-            places.append(file.tell() if array.nbytes >= _MIN_BYTES_ON_DISK else None)
-            if places[-1] is not None:
-                file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        file.flush()
-        return [
-            array if place is None else np.memmap(file, array.dtype, "r", place, array.shape)
-            for array, place in zip(arrays, places, strict=True)
-        ]

@@ -20,6 +20,10 @@ class Strategy(ABC):
     """One way to lower a dispatch. Instances are a choice: the kernel and the knobs for it."""
 
     name: ClassVar[str]
+    part_of: ClassVar[str] = ""
+    """The strategy that it is a form of, with which it is switched off."""
+    takes_matrices: ClassVar[bool] = False
+    """Whether kernels that read constant matrices are for it."""
 
     @classmethod
     @abstractmethod
@@ -44,6 +48,11 @@ class Strategy(ABC):
     def schedule_attribute(self) -> mlir.DictAttr:
         """The knobs, to be noted on the function."""
         return mlir.DictAttr.get({})
+
+    @property
+    def packable(self) -> tuple[int, ...]:
+        """Bindings that would be read faster in panels (see `panels`), when they are weights."""
+        return ()
 
     def describe(self) -> str:
         """Knobs in words, for `eyas explain`."""
@@ -83,4 +92,5 @@ class NestStrategy(Strategy):
         tile = self.schedule.tiles[0] if self.schedule.tiles else None
         if tile is None:
             return ""
-        return f"width={tile.width} vectors={tile.vectors} rows={tile.unroll}"
+        panels = " panels" if self.schedule.packed else ""
+        return f"width={tile.width} vectors={tile.vectors} rows={tile.unroll}{panels}"

@@ -2,21 +2,28 @@
 
 With `rows` of an operand that is constant along the lanes and `vectors` of one that is constant along the rows, each
 step of the reduction makes rows*vectors multiply-adds from rows + vectors loads. The same tile serves matrix products
-(rows = M, lanes = N), direct convolutions (rows = output width, lanes = output channels), depthwise ones and pooling.
+(rows = M, lanes = N), direct convolutions (rows = output width, lanes = output channels), depthwise ones and pooling;
+with one row it is a matrix-vector product, whose speed is that of reading the matrix.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from eyas.codegen.common.kernel import Access, Kernel, Nest
-from eyas.codegen.common.sizes import Size
+from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.llvm_cpu.panels import why_not_packed
 from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
-from eyas.codegen.llvm_cpu.strategies.distribute import distribute
+from eyas.codegen.llvm_cpu.strategies.distribute import distribute, distribute_panels
 from eyas.codegen.llvm_cpu.strategies.rows import choose_tile, nest_is_scalar
 from eyas.targets import Target
+
+# Weights of one block of lanes below this stay in the first-level cache whatever the order of the loops.
+_SMALL_PANEL_ELEMENTS = 2048
+# A matrix that is read once is cut into at least this many panels, so that all cores read.
+_MIN_PANELS = 8
 
 
 @dataclass(frozen=True)
@@ -38,32 +45,73 @@ class Contraction(NestStrategy):
         if lanes.vector_loop is None:
             return "no contiguous loop"
         rows_loop = _rows_loop(nest, lanes)
-        if rows_loop is None:
+        if rows_loop is None and not _is_matrix_vector(nest, lanes):
             return "no operand is reused between rows"
         tile = register_tile(nest, lanes, rows_loop, target)
-        return cls(kernel, Schedule((tile,), distribute(kernel, [tile])))
+        weights = panel_operand(nest, tile)
+        if weights is None:
+            return cls(kernel, Schedule((tile,), distribute(kernel, [tile])))
+        apart = (tile.vector_loop, tile.unroll_loop)
+        inside = [loop for loop in nest.parallel if loop not in apart and weights.strides[loop] == Size(0)]
+        tile = replace(tile, inside=tuple(inside))
+        return cls(kernel, Schedule((tile,), distribute_panels(kernel, tile)))
+
+    @property
+    def packable(self) -> tuple[int, ...]:
+        """Bindings of weights that would be read faster in panels."""
+        weights = panel_operand(self.kernel.nests[0], self.schedule.tiles[0])
+        if weights is None or weights.storage.binding is None:
+            return ()
+        binding = weights.storage.binding
+        return () if why_not_packed(self.kernel, self.schedule.tiles, binding) else (binding,)
 
 
-def register_tile(nest: Nest, lanes: Tile, rows_loop: int, target: Target) -> Tile:
+def register_tile(nest: Nest, lanes: Tile, rows_loop: int | None, target: Target) -> Tile:
     """Rows and vectors that fill the register file but not more, and divide the extents well."""
     budget = target.vector_registers - 4 if target.vector_registers >= 32 else target.vector_registers - 3
     best: tuple[float, Tile] | None = None
     assert lanes.vector_loop is not None
     across_lanes = lanes.vector_loop in nest.reductions
     for vectors in (1, 2, 3, 4):
-        for rows in range(1, 15):
+        for rows in range(1, 15 if rows_loop is not None else 2):
             if rows * vectors + vectors + 1 > budget:
                 continue
             tile = Tile(lanes.width, lanes.vector_loop, vectors, rows_loop, rows)
             loads = rows * vectors if across_lanes else (rows + vectors)
             speed = rows * vectors / max(rows * vectors, 0.9 * loads + 1)
             latency = min(1.0, rows * vectors / 8)
-            vector_fill = 1.0 if across_lanes else _fill(nest.loops[lanes.vector_loop], vectors * lanes.width)
-            score = speed * latency * vector_fill * _fill(nest.loops[rows_loop], rows)
+            fill = 1.0 if across_lanes else _fill(nest.loops[lanes.vector_loop], tile.lanes)
+            if rows_loop is not None:
+                fill *= _fill(nest.loops[rows_loop], rows)
+            elif not across_lanes:
+                fill *= min(1.0, (nest.loops[lanes.vector_loop].static or 0) / (tile.lanes * _MIN_PANELS))
+            score = speed * latency * fill
             if best is None or score > best[0] + 1e-9:
                 best = (score, tile)
     assert best is not None
     return best[1]
+
+
+def panel_operand(nest: Nest, tile: Tile) -> Access | None:
+    """The input that is read along the lanes and is the same for all rows, when a block's part of it is large: the
+    weights. All else is arranged around reading them once."""
+    statement = nest.statements[0]
+    loop, rows = tile.vector_loop, tile.unroll_loop
+    if loop is None or loop in nest.reductions:
+        return None
+    found = [
+        source
+        for source in statement.inputs
+        if isinstance(source, Access)
+        and source.strides[loop] == Size(1)
+        and (rows is None or source.strides[rows] == Size(0))
+        and not source.guards
+    ]
+    if len(found) != 1:
+        return None
+    depth = product([nest.loops[other] for other in statement.reductions if found[0].strides[other] != Size(0)])
+    small = depth.static is not None and depth.static * tile.lanes < _SMALL_PANEL_ELEMENTS
+    return None if small else found[0]
 
 
 def _fill(extent: Size, step: int) -> float:
@@ -82,3 +130,12 @@ def _rows_loop(nest: Nest, lanes: Tile) -> int | None:
         if any(source.strides[loop] == Size(0) for source in inputs):
             return loop
     return None
+
+
+def _is_matrix_vector(nest: Nest, lanes: Tile) -> bool:
+    """Whether one input is read along the lanes and another is the same for all of them."""
+    loop = lanes.vector_loop
+    if loop is None or loop in nest.reductions or lanes.width == 1:
+        return False
+    strides = [source.strides[loop] for source in nest.statements[0].inputs if isinstance(source, Access)]
+    return Size(1) in strides and Size(0) in strides

@@ -9,6 +9,9 @@ from eyas.codegen.llvm_cpu.schedule import GridAxis, Tile
 # A workgroup costs about 0.1 us to claim and start; this many scalar operations take some 10 us.
 _MINIMUM_POINTS = 16_384
 _WORKGROUPS = 16
+# A contraction does some 30 multiply-adds a nanosecond and core; 5 us are worth a workgroup.
+_MINIMUM_PANEL_POINTS = 150_000
+_PANEL_WORKGROUPS = 24
 _MAX_AXES = 3
 # What a loop of unknown extent is cut into.
 _DYNAMIC_PIECE_POINTS = 32_768
@@ -47,6 +50,30 @@ def distribute(kernel: Kernel, tiles: list[Tile]) -> tuple[GridAxis, ...]:
         axes.append(GridAxis(loop, extent, piece))
         count *= -(-extent.static // piece)
     # x is the fastest axis, so it takes the innermost loop: neighbours in time then share operands.
+    return tuple(reversed(axes))
+
+
+def distribute_panels(kernel: Kernel, tile: Tile) -> tuple[GridAxis, ...]:
+    """Cuts a contraction whose weights are read panel by panel: first along the lanes, so that each workgroup has
+    weights of its own, then along the rows. Workgroups that follow each other share their panels."""
+    nest = kernel.nests[0]
+    points = product(nest.loops).static
+    if points is None:
+        return distribute(kernel, [tile])
+    wanted = min(_PANEL_WORKGROUPS, points // _MINIMUM_PANEL_POINTS)
+    steps = {tile.unroll_loop: tile.unroll, tile.vector_loop: tile.lanes}
+    around = [loop for loop in nest.parallel if loop not in (*tile.inside, *steps)]
+    axes: list[GridAxis] = []
+    count = 1
+    for loop in (*around, tile.vector_loop, *tile.inside, tile.unroll_loop):
+        if loop is None or len(axes) == _MAX_AXES or count >= wanted:
+            continue
+        extent, step = nest.loops[loop].static or 0, steps.get(loop, 1)
+        blocks = -(-extent // step)
+        pieces = min(blocks, -(-wanted // count))
+        if pieces > 1:
+            axes.append(GridAxis(loop, nest.loops[loop], -(-blocks // pieces) * step))
+            count *= -(-extent // axes[-1].tile)
     return tuple(reversed(axes))
 
 

@@ -1,0 +1,91 @@
+"""Weights in panels: the order of elements, and products of many shapes that read them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import eyas
+from eyas.codegen.llvm_cpu.panels import pack
+
+
+def test_panels_are_contiguous_and_the_rest_follows():
+    matrix = np.arange(12).reshape(2, 6)
+    assert pack(matrix, 4).reshape(-1).tolist() == [0, 1, 2, 3, 6, 7, 8, 9, 4, 5, 10, 11]
+    assert pack(matrix, 6).tolist() == matrix.tolist() == pack(matrix, 8).tolist()
+    assert pack(matrix, 4).shape == (2, 6)
+
+
+def test_all_dimensions_but_the_last_are_rows():
+    filter_ = np.arange(2 * 3 * 4).reshape(2, 3, 4)
+    assert pack(filter_, 2).reshape(2, 6, 2)[1].tolist() == filter_.reshape(6, 4)[:, 2:].tolist()
+
+
+class Product(torch.nn.Module):
+    def __init__(self, depth: int, columns: int):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(depth, columns, generator=torch.Generator().manual_seed(1)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x @ self.weight)
+
+
+def check(model: torch.nn.Module, x: torch.Tensor, disable: tuple[str, ...] = ()) -> str:
+    module = eyas.compile(model, (x,), disable=disable)
+    with torch.no_grad():
+        expected = model(x).numpy()
+    np.testing.assert_allclose(np.asarray(module(x.numpy())), expected, rtol=1e-4, atol=1e-4)
+    return module.manifest["kernels"][0]["knobs"]
+
+
+@pytest.mark.parametrize("columns", [16, 17, 48, 64, 96, 100, 129, 130, 257, 500])
+@pytest.mark.parametrize("rows", [1, 2, 7, 33])
+def test_products_of_any_shape_read_panels(rows: int, columns: int):
+    x = torch.randn(rows, 200, generator=torch.Generator().manual_seed(rows))
+    assert "panels" in check(Product(200, columns), x)
+
+
+def test_packing_can_be_switched_off():
+    assert "panels" not in check(Product(200, 96), torch.randn(9, 200), ("pack-weights",))
+
+
+def test_weights_that_are_read_in_two_ways_stay():
+    class Tied(Product):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x @ self.weight) + self.weight[x[:, 0].long().abs()]
+
+    assert "panels" not in check(Tied(200, 96), torch.randn(9, 200))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "groups", "channels"), [(3, 1, 1, 40), (3, 2, 1, 33), (5, 1, 2, 48), (1, 1, 1, 70)]
+)
+def test_convolutions_read_panels(kernel: int, stride: int, groups: int, channels: int):
+    torch.manual_seed(kernel)
+    model = torch.nn.Conv2d(32, 2 * channels, kernel, stride, kernel // 2, groups=groups)
+    x = torch.randn(2, 32, 11, 13)
+    module = eyas.compile(model, (x,), disable=("winograd",) if "winograd" in _switches() else ())
+    with torch.no_grad():
+        np.testing.assert_allclose(np.asarray(module(x.numpy())), model(x).numpy(), rtol=1e-4, atol=1e-4)
+    if groups == 1 and kernel > 1:  # the weights of the last case are few
+        assert any("panels" in kernel["knobs"] for kernel in module.manifest["kernels"])
+
+
+def _switches() -> tuple[str, ...]:
+    from eyas.pipelines.phases import OPTIONAL
+
+    return OPTIONAL
+
+
+def test_two_dispatches_share_one_kernel_with_weights_of_their_own():
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.first, self.second = torch.nn.Linear(128, 128), torch.nn.Linear(128, 128)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.second(self.first(x))
+
+    assert "panels" in check(Twice(), torch.randn(20, 128))
