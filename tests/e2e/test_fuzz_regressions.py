@@ -194,6 +194,17 @@ GRAPHS: dict[str, Graph] = {
     # NaN became the lower bound.
     "clamped_nan_torch": graph("torch", leaf("f32", 64, kind="wide"), op("sqrt", 0), op("clamp", 1, low=1, high=2)),
     "clamped_nan_onnx": graph("onnx", leaf("f32", 64, kind="wide"), op("sqrt", 0), op("clamp", 1, low=1, high=2)),
+    # The importer computes with small constants: it reads past the end of them, or makes literals of the wrong type.
+    "slice_of_a_constant": graph(
+        "torch", leaf("i32", 127, kind="full", constant=True), op("slice", 0, slices=((0, 14, 3),))
+    ),
+    "constant_truths_as_bytes": graph("torch", leaf("i1", 16, kind="full", constant=True), op("cast", 0, dtype="u8")),
+    "bytes_that_are_a_result": graph(
+        "torch", leaf("u8", 2000, kind="full", constant=True), leaf("f32", 3), op("exp", 1), results=(0, 2)
+    ),
+    "no_places_beside_a_dynamic_dimension": graph(
+        "onnx", leaf("f32", 3, 17, 4), leaf("i32", 0, N, kind="index:17"), op("take", 0, 1, axis=1, along=False)
+    ),
     "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),
 }
 

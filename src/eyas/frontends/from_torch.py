@@ -27,6 +27,7 @@ from eyas.frontends.program import EntryPoint, ImportedProgram, Source
 from eyas.frontends.states import bind_states
 from eyas.frontends.torch_complex import split_complex
 from eyas.frontends.torch_decompositions import decomposition_table
+from eyas.frontends.torch_fold import fold_constants
 from eyas.frontends.torch_signature import call_trees, make_signature
 from eyas.frontends.torch_states import RestoreWrites, expose_mutations, merge_aliases
 from eyas.frontends.torch_weights import LiteralImporter, Locations, Weights
@@ -100,6 +101,7 @@ def import_exported(
     _drop_constant_outputs(program)
     signature = make_signature(program, in_tree, out_tree, dynamic_shapes)
     mutations = expose_mutations(program, signature.arguments, states)
+    fold_constants(program)
     signature = replace(signature, results=(*signature.results, *mutations.results))
 
     context = prepare_context()

@@ -43,6 +43,7 @@ _RULES = {
     "Dropout": "onnx_rewrite_select:dropout",
     "Elu": "onnx_rewrite_half:in_f32",
     "Einsum": "onnx_rewrite_index:einsum",
+    "Gather": "onnx_rewrite_index:gather_nothing",
     "GRU": "onnx_rewrite_recurrent:recurrent",
     "GridSample": "onnx_rewrite_sample:grid_sample",
     "LSTM": "onnx_rewrite_recurrent:recurrent",

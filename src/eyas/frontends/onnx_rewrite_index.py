@@ -47,6 +47,25 @@ def pad_wrapped(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [value]
 
 
+def gather_nothing(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """No indices, in a shape with a dynamic dimension, on which the importer aborts: broadcasting makes the result."""
+    data, indices = b.value_type(node.input[0]), b.value_type(node.input[1])
+    if data is None or indices is None or b.rank_of(node.input[0]) is None or b.opset < 13:
+        return None
+    dims, places = data.tensor_type.shape.dim, indices.tensor_type.shape.dim
+    sizes = [place.dim_value if place.HasField("dim_value") else None for place in places]
+    axis = attribute(node, "axis", 0) % len(dims)
+    if 0 not in sizes or None not in sizes or not dims[axis].dim_value:
+        return None
+    # (data before the axis, dimensions of the indices, data behind it)
+    first = b.add("Slice", node.input[0], *(b.constant([part], np.int64) for part in (0, 1, axis)))
+    first = b.add("Unsqueeze", first, b.constant(np.arange(axis + 1, axis + len(places)), np.int64))
+    after = np.arange(len(places), len(places) + len(dims) - axis - 1)
+    chosen = b.cast(b.add("Unsqueeze", node.input[1], b.constant(after, np.int64)), onnx.TensorProto.BOOL)
+    zero = b.constant(0, onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0])))
+    return [b.add("Where", chosen, first, zero)]
+
+
 def scatter_elements(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Reductions by maximum and minimum are known of ScatterND, whose indices are whole positions."""
     data, shape = b.shape_of(node.input[0]), b.shape_of(node.input[1])

@@ -27,9 +27,14 @@ class Weights(FxImporterHooks):
         self.parameters: dict[str, Parameter] = {}
         self._attributes: dict[Any, mlir.Attribute] = {}
         self._names: dict[Any, str] = {}
+        self._returned: set[Any] = set()
+        results = {spec.arg.name for spec in program.graph_signature.output_specs if hasattr(spec.arg, "name")}
+        returned = {spec.target for spec in program.graph_signature.input_specs if spec.arg.name in results}
         for name, value in [*program.state_dict.items(), *program.constants.items()]:
             if isinstance(value, torch.Tensor):
                 self._names.setdefault(identity(value), name)
+                if name in returned:
+                    self._returned.add(identity(value))
 
     def resolve_input(self, gni: Any, value: Any, info: Any) -> mlir.Value | None:
         return self._literal(gni, value) if isinstance(value, torch.Tensor) else None
@@ -44,10 +49,12 @@ class Weights(FxImporterHooks):
         name = self._names.get(memory)
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise NotImplementedError(f"tensor '{name}' is {tensor.layout}; only dense tensors are supported")
-        # Bytes are held wide; `literal` says why.
+        # Bytes are held as signed ones; `literal` says why. The importer would lose the conversion of those that are
+        # a result as they are, unless it is a real one.
         is_bytes, values = tensor.dtype == torch.uint8, tensor
         if is_bytes:
-            values = tensor.view(torch.int8) if tensor.numel() else tensor.to(torch.int32)
+            is_wide = not tensor.numel() or memory in self._returned
+            values = tensor.to(torch.int32) if is_wide else tensor.view(torch.int8)
         element_type = TORCH_DTYPE_TO_MLIR_TYPE_ASM[values.dtype]
         attribute = self._attributes.get(memory)
         if attribute is None:
