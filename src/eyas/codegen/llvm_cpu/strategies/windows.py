@@ -1,0 +1,187 @@
+"""Convolutions of few channels, depthwise ones and pooling, and any convolution that reads a padded image in place.
+
+Lanes are channels, rows are neighbours along the image's width. Windows of neighbours overlap, so with the taps written
+out each element is loaded once for all rows of a tile; taps outside of the image do not run (see `sliding`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.windows import Window, windows_of
+from eyas.codegen.llvm_cpu.emit import emit_kernel
+from eyas.codegen.llvm_cpu.interface import Interface
+from eyas.codegen.llvm_cpu.panels import why_not_packed
+from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, Tile, check_schedule
+from eyas.codegen.llvm_cpu.sliding import SMALL_WINDOW, SlidingNest, row_tiles
+from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
+from eyas.codegen.llvm_cpu.strategies.contraction import panel_operand, register_tile
+from eyas.codegen.llvm_cpu.strategies.rows import choose_tile, nest_is_scalar
+from eyas.targets import Target
+
+# Tiles at the edges are code of their own each; a padding that needs more of them is not worth it.
+_MAX_LONE_TILES = 16
+_WORKGROUPS = 16
+_MINIMUM_POINTS = 40_000
+
+
+@dataclass(frozen=True)
+class Windows(NestStrategy):
+    name: ClassVar[str] = "windows"
+    part_of: ClassVar[str] = "contraction"
+
+    @classmethod
+    def choose(cls, kernel: Kernel | None, target: Target) -> Windows | str:
+        if kernel is None:
+            return "not expressible as loop nests"
+        if len(kernel.nests) != 1:
+            return "more than one loop nest"
+        nest = kernel.nests[0]
+        if not nest.statements[0].reductions:
+            return "no reduction"
+        if nest_is_scalar(nest):
+            return "element types that vectors do not have"
+        lanes = choose_tile(nest, target)
+        if lanes.vector_loop not in nest.parallel or lanes.width == 1:
+            return "no channels that are contiguous"
+        windows = windows_of(nest)
+        if isinstance(windows, str):
+            return windows
+        rows = _rows_loop(nest, windows, lanes.vector_loop)
+        if rows is None:
+            return "no windows that overlap or leave the image"
+        tile = _tile(nest, lanes, rows, target)
+        if (problem := why_not_sliding(nest, windows, tile)) is not None:
+            return problem
+        return cls(kernel, Schedule((tile,), _grid(nest, tile)))
+
+    @classmethod
+    def from_attribute(cls, schedule: mlir.DictAttr, kernel: Kernel | None) -> Windows | str:
+        if kernel is None:
+            return "it is not expressible as loop nests"
+        read = Schedule.from_attribute(schedule, kernel)
+        if (problem := check_schedule(read, kernel)) is not None:
+            return problem
+        windows = windows_of(kernel.nests[0])
+        if isinstance(windows, str):
+            return windows
+        if any(axis.loop == read.tiles[0].unroll_loop for axis in read.grid):
+            return "workgroups divide the loop of the rows"
+        return why_not_sliding(kernel.nests[0], windows, read.tiles[0]) or cls(kernel, read)
+
+    @property
+    def packable(self) -> tuple[int, ...]:
+        weights = panel_operand(self.kernel.nests[0], self.schedule.tiles[0])
+        if weights is None or weights.storage.binding is None:
+            return ()
+        binding = weights.storage.binding
+        return () if why_not_packed(self.kernel, self.schedule.tiles, binding) else (binding,)
+
+    def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
+        with mlir.InsertionPoint(module.body), function.operation.location:
+            name = mlir.StringAttr(function.attributes["sym_name"]).value
+            interface = Interface(name, len(self.kernel.scalar_arguments))
+            emit_kernel(self.kernel, self.schedule, interface, SlidingNest)
+            interface.finish()
+
+
+def why_not_sliding(nest: Nest, windows: list[Window], tile: Tile) -> str | None:
+    """Why the nest cannot be emitted as a sliding window with this tile, or None."""
+    rows, lanes = tile.unroll_loop, tile.vector_loop
+    if rows is None or nest.loops[rows].static is None or lanes is None:
+        return "no rows of known number"
+    if any(statement.reductions for statement in nest.statements[1:]):
+        return "a second reduction"
+    for window in windows:
+        if lanes in window.steps or (rows in window.steps and len(window.steps) > 1):
+            return "padding along the channels, or along two loops at once"
+        if rows in window.steps and nest.loops[window.tap].static is None:
+            return "a window of unknown size"
+    alone = sum(1 for _, _, repeats in row_tiles(nest, windows, tile) if repeats == 0)
+    if alone > _MAX_LONE_TILES:
+        return f"{alone} tiles at the edges, more than {_MAX_LONE_TILES}"
+    return None
+
+
+def _rows_loop(nest: Nest, windows: list[Window], lanes: int) -> int | None:
+    """The loop along the width: where windows leave the image, or else where they overlap."""
+    candidates = [loop for loop in nest.parallel if loop != lanes and nest.loops[loop].static is not None]
+    padded = [loop for loop in candidates if any(loop in window.steps for window in windows)]
+    if padded:
+        return padded[-1]
+    points = product([nest.loops[loop] for loop in nest.statements[0].reductions]).static
+    if points is None or points > SMALL_WINDOW:
+        return None
+    return next((loop for loop in reversed(candidates) if _overlaps(nest, loop)), None)
+
+
+def _overlaps(nest: Nest, row: int) -> bool:
+    """Whether two points along a loop read the same element, at different taps."""
+    extent = nest.loops[row].static or 0
+    for access in nest.statements[0].inputs:
+        if not isinstance(access, Access) or not access.strides[row].static:
+            continue
+        for tap in nest.statements[0].reductions:
+            stride, taps = access.strides[tap].static, nest.loops[tap].static or 0
+            steps = [stride * tap / access.strides[row].factor for tap in range(1, taps)] if stride else []
+            if any(step == int(step) and 0 < step < extent for step in steps):
+                return True
+    return False
+
+
+def _tile(nest: Nest, lanes: Tile, rows: int, target: Target) -> Tile:
+    if not _has_filters(nest, lanes, rows):
+        return _tile_of_channels(nest, lanes, rows, target)
+    tile = register_tile(nest, lanes, rows, target)
+    weights = panel_operand(nest, tile)
+    if weights is None:
+        return tile
+    apart = (tile.vector_loop, tile.unroll_loop)
+    inside = [loop for loop in nest.parallel if loop not in apart and weights.strides[loop] == Size(0)]
+    return replace(tile, inside=tuple(inside))
+
+
+def _has_filters(nest: Nest, lanes: Tile, rows: int) -> bool:
+    """Whether pixels are the same for all lanes and weights the same for all rows, as in a contraction."""
+    loop = lanes.vector_loop
+    assert loop is not None
+    inputs = [access for access in nest.statements[0].inputs if isinstance(access, Access)]
+    pixels = any(access.strides[loop] == Size(0) for access in inputs)
+    return pixels and any(access.strides[rows] == Size(0) and access.strides[loop] != Size(0) for access in inputs)
+
+
+def _tile_of_channels(nest: Nest, lanes: Tile, rows: int, target: Target) -> Tile:
+    """Each channel by itself: nothing is shared between lanes, so one vector, and rows that divide the width."""
+    extent = nest.loops[rows].static or 1
+    most = 14 if target.vector_registers >= 32 else 6
+    tiles = -(-extent // most)
+    return Tile(lanes.width, lanes.vector_loop, 1, rows, -(-extent // tiles))
+
+
+def _grid(nest: Nest, tile: Tile) -> tuple[GridAxis, ...]:
+    """Workgroups along the loops around the rows, then along the lanes."""
+    steps = {tile.vector_loop: tile.lanes}
+    points = product(nest.loops).static
+    wanted = _WORKGROUPS if points is None else min(_WORKGROUPS, points // _MINIMUM_POINTS)
+    axes: list[GridAxis] = []
+    count = 1
+    outer = [loop for loop in nest.parallel if loop not in (tile.unroll_loop, tile.vector_loop)]
+    for loop in (*outer, tile.vector_loop):
+        assert loop is not None
+        if len(axes) == 3 or count >= wanted:
+            break
+        extent, step = nest.loops[loop].static, steps.get(loop, 1)
+        if extent is None:
+            axes.append(GridAxis(loop, nest.loops[loop], step))
+            continue
+        blocks = -(-extent // step)
+        pieces = min(blocks, -(-wanted // count))
+        if pieces > 1:
+            axes.append(GridAxis(loop, nest.loops[loop], -(-blocks // pieces) * step))
+            count *= -(-extent // axes[-1].tile)
+    return tuple(reversed(axes))
