@@ -133,7 +133,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("trim-windows"),
         _make("fuse-gathers"),
         # Filters are transformed by the pass after it; doing so in each call would cost more than is saved.
-        *([] if "evaluate-constants" in options.disable else [_make("winograd")]),
+        *([] if "evaluate-constants" in options.disable else [_make("winograd", target=options.target)]),
         _make("evaluate-constants", parameters=options.parameters, disable=options.disable, store=options.store),
         Upstream("canonicalize,cse"),
     ]

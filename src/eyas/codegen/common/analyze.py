@@ -8,6 +8,7 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import (
     Access,
+    Guard,
     Kernel,
     LinearExpr,
     Nest,
@@ -22,6 +23,9 @@ from eyas.codegen.common.places import Filled, TensorPlaces, Window, whole
 from eyas.codegen.common.sizes import ONE, ZERO, Size, row_major_strides
 
 
+Sum = tuple[tuple[int, int], ...]
+"""An index as (loop, coefficient) pairs, to be added up."""
+
 def analyze(function: mlir.OpView) -> Kernel:
     """Builds the kernel of a dispatch function, or raises Unsupported with the reason."""
     return _Analysis(function).run()
@@ -33,12 +37,15 @@ class _Analysis(TensorPlaces):
         self.nests: list[Nest] = []
         self.made_by: dict[mlir.Value, tuple[int, int, int]] = {}  # tensor -> (nest, statement, output)
         self.extracted: dict[mlir.Value, Storage] = {}
+        self.written: dict[tuple[int, int, int], list[Sum]] = {}  # the same -> what each dimension's index is
 
     def run(self) -> Kernel:
         for op in self.block.operations:
             if op.operation.name == "linalg.generic":
                 self._visit_generic(op)
             elif not self.visit(op):
+            elif self._crop(op):
+                continue
                 raise Unsupported(f"{op.operation.name} is not expressible as a loop nest")
         for value, storage in self.results.items():
             if value not in self.made_by:
@@ -90,7 +97,11 @@ class _Analysis(TensorPlaces):
         )
         self.nests.append(Nest(loops, [statement]))
         for index, result in enumerate(op.results):
-            self.made_by[result] = (len(self.nests) - 1, 0, index)
+            self.made_by[result] = made = (len(self.nests) - 1, 0, index)
+            self.written[made] = [
+                tuple((position[loop], coefficient) for loop, coefficient in expr.coefficients.items())
+                for expr in exprs[len(inputs) + index]
+            ]
             self.places[result] = whole(outputs[index].storage)
 
     def _view_of_broadcast(
@@ -172,18 +183,22 @@ class _Analysis(TensorPlaces):
         if not made_here:
             return False
         parallel = nest.parallel
-        translation: list[int] | None = None
+        translation: list[Sum] | None = None
         for value, expr in zip(inputs, exprs, strict=False):
             if value not in made_here:
                 continue
             _, index, output = self.made_by[value]
-            mapping = self._correspondence(nest, index, output, expr, order)
+            mapping = self._correspondence((last, index, output), expr, order)
             if mapping is None or (translation is not None and mapping != translation):
                 return False
             translation = mapping
-        if translation is None or sorted(translation) != parallel:
+        if translation is None or sorted(loop for parts in translation for loop, _ in parts) != parallel:
             return False
-        if [nest.loops[loop] for loop in translation] != loops:
+        if not all(_covers(nest, parts, extent) for parts, extent in zip(translation, loops, strict=True)):
+            return False
+        body = op.regions[0].blocks[0]
+        loop_of_index = {loop: _single(translation[order.index(loop)]) for loop in range(len(order))}
+        if any(loop_of_index[dim] is None for dim in _indices_read(body)):
             return False
 
         def widen(access: Access | mlir.Value | None) -> Access | mlir.Value | None:
@@ -196,7 +211,6 @@ class _Analysis(TensorPlaces):
                 accesses.append((index, output))
             else:
                 accesses.append(widen(self.access(value, expr, order)))
-        body = op.regions[0].blocks[0]
         _, inits = _split_operands(op)
         outputs, init_accesses = [], []
         for position, init in enumerate(inits):
@@ -204,42 +218,32 @@ class _Analysis(TensorPlaces):
             storage = self._result_storage(op.results[position])
             outputs.append(widen(self.access_window(whole(storage), exprs[argument], order)))
             init_accesses.append(widen(self._init(init, exprs[argument], order, body, argument)))
-        loop_of_index: dict[int, int | None] = {loop: translation[order.index(loop)] for loop in range(len(order))}
         nest.statements.append(
             Statement(body, accesses, outputs, init_accesses, (), loop_of_index, op.operation.location)
         )
         for position, result in enumerate(op.results):
-            self.made_by[result] = (last, len(nest.statements) - 1, position)
+            self.made_by[result] = made = (last, len(nest.statements) - 1, position)
+            self.written[made] = [
+                translation[order.index(next(iter(expr.coefficients)))] if len(expr.coefficients) == 1 else ()
+                for expr in exprs[len(inputs) + position]
+            ]
             self.places[result] = whole(outputs[position].storage)
         self._drop_dead_outputs(made_here)
         return True
 
-    def _correspondence(
-        self, nest: Nest, statement: int, output: int, expr: list[LinearExpr], order: list[int]
-    ) -> list[int] | None:
-        """Loop of the nest for each loop of the consumer, if it reads the value exactly where the nest makes it."""
-        written = nest.statements[statement].outputs[output]
+    def _correspondence(self, made: tuple[int, int, int], expr: list[LinearExpr], order: list[int]) -> list[Sum] | None:
+        """What each loop of the consumer is in the nest, if it reads the value exactly where the nest makes it."""
+        nest, statement, output = made
+        written = self.nests[nest].statements[statement].outputs[output]
         if written is None or written.offset:
             return None
-        strides = written.storage.strides
-        shape = written.storage.shape
-        loop_of_dim: list[int | None] = []
-        for stride, size in zip(strides, shape, strict=True):
-            found = [loop for loop in nest.parallel if written.strides[loop] == stride and nest.loops[loop] == size]
-            if size == ONE:
-                found = [loop for loop in found if loop not in loop_of_dim]
-            if not found:
-                return None
-            loop_of_dim.append(next((loop for loop in found if loop not in loop_of_dim), None))
-        translation: dict[int, int] = {}
-        for dim, one in enumerate(expr):
-            if one.constant or list(one.coefficients.values()) != [1]:
+        translation: dict[int, Sum] = {}
+        for parts, one in zip(self.written[made], expr, strict=True):
+            if one.constant or list(one.coefficients.values()) != [1] or not parts:
                 return None
             (loop,) = one.coefficients
-            target = loop_of_dim[dim]
-            if target is None or translation.get(loop, target) != target:
+            if translation.setdefault(loop, parts) != parts:
                 return None
-            translation[loop] = target
         if set(translation) != set(order):
             return None
         return [translation[loop] for loop in order]
@@ -249,6 +253,33 @@ class _Analysis(TensorPlaces):
         for value in values:
             if value in self.results:
                 continue
+    def _crop(self, op: mlir.OpView) -> bool:
+        """The corner of a tensor that a nest makes: the nest skips the rest instead of storing it."""
+        if op.operation.name != "tensor.extract_slice" or len(op.operands) != 1 or op.operands[0] not in self.made_by:
+            return False
+        source, made = op.operands[0], self.made_by[op.operands[0]]
+        nest = self.nests[made[0]]
+        offsets, sizes, strides = self._slice_parameters(op, first_dynamic=1)
+        is_corner = set(offsets) <= {ZERO} and set(strides) <= {ONE} and source.type.rank == op.result.type.rank
+        is_last = made[:2] == (len(self.nests) - 1, len(nest.statements) - 1)
+        if not is_corner or not is_last or source in self.results or len(list(source.uses)) != 1:
+            return False
+        storage = self.results.get(op.result)
+        if storage is None:
+            storage = Storage(f"local{len(self.made_by)}", op.result.type.element_type, tuple(sizes))
+        steps = [ZERO] * len(nest.loops)
+        for parts, stride in zip(self.written[made], storage.strides, strict=True):
+            for loop, coefficient in parts:
+                steps[loop] = stride * coefficient
+        nest.statements[made[1]].outputs[made[2]] = Access(storage, (), tuple(steps))
+        for parts, whole_size, size in zip(self.written[made], self.shape_of_place(source), sizes, strict=True):
+            if size != whole_size:
+                coefficients = [dict(parts).get(loop, 0) for loop in range(len(nest.loops))]
+                nest.guards += (Guard(tuple(coefficients), 0, size),)
+        self.made_by[op.result] = made
+        self.places[op.result] = whole(storage)
+        return True
+
             nest, statement, output = self.made_by[value]
             users = [use.owner for use in value.uses]
             fused = {id_ for id_, (n, _, _) in ((v, m) for v, m in self.made_by.items()) if n == nest}
@@ -280,11 +311,15 @@ class _Analysis(TensorPlaces):
         return shared
 
     def _storages_between_nests(self) -> set[int]:
-        writers = {}
+        """Storages that one nest writes and another reads or writes."""
+        written: set[int] = set()
+        touched: dict[int, set[int]] = {}
         for index, nest in enumerate(self.nests):
-            for statement in nest.statements:
-                writers.update({id(output.storage): index for output in statement.outputs if output is not None})
-        return set(writers)
+            outputs = [output for statement in nest.statements for output in statement.outputs]
+            written |= {id(output.storage) for output in outputs if output is not None}
+            for access in nest.accesses:
+                touched.setdefault(id(access.storage), set()).add(index)
+        return {storage for storage in written if len(touched[storage]) > 1}
 
     def _can_share(self, loop: int, between: set[int]) -> bool:
         first = self.nests[0].loops[loop]
@@ -333,16 +368,45 @@ def _index_loops(order: list[int]) -> dict[int, int | None]:
     return {loop: position for position, loop in enumerate(order)}
 
 
-def _translate(access: Access, translation: list[int], count: int) -> Access:
+def _single(parts: Sum) -> int | None:
+    """The loop, when it is one that counts by ones."""
+    return parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else None
+
+
+def _indices_read(body: mlir.Block) -> set[int]:
+    return {op.attributes["dim"].value for op in body.operations if op.operation.name == "linalg.index"}
+
+
+def _covers(nest: Nest, parts: Sum, extent: Size) -> bool:
+    """Whether the parts count through an extent without gaps, and beyond it only where the nest's guards forbid."""
+    loop = _single(parts)
+    if loop is not None:
+        return nest.loops[loop] == extent
+    reached = 1
+    for part, coefficient in sorted(parts, key=lambda part: part[1]):
+        size = nest.loops[part].static
+        if coefficient != reached or size is None:
+            return False
+        reached *= size
+    is_guarded = any(
+        all(guard.coefficients[loop] == coefficient for loop, coefficient in parts) and guard.extent == extent
+        for guard in nest.guards
+    )
+    return extent.static == reached or is_guarded
+
+
+def _translate(access: Access, translation: list[Sum], count: int) -> Access:
     """The same access from the loops of another nest."""
     strides = [ZERO] * count
-    for position, loop in enumerate(translation):
-        strides[loop] = access.strides[position]
+    for position, parts in enumerate(translation):
+        for loop, coefficient in parts:
+            strides[loop] = access.strides[position] * coefficient
     guards = []
     for guard in access.guards:
         coefficients = [0] * count
-        for position, loop in enumerate(translation):
-            coefficients[loop] = guard.coefficients[position]
+        for position, parts in enumerate(translation):
+            for loop, coefficient in parts:
+                coefficients[loop] = guard.coefficients[position] * coefficient
         guards.append(replace(guard, coefficients=tuple(coefficients)))
     otherwise = access.otherwise
     if isinstance(otherwise, Access):

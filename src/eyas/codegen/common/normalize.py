@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement, Unsupported
+from eyas.codegen.common.kernel import Access, Guard, Kernel, Nest, Statement, Unsupported
 from eyas.codegen.common.sizes import ONE, ZERO, product
 
 _MAX_LOCAL_ELEMENTS = 16_384
@@ -38,7 +38,7 @@ def _shrink_locals(kernel: Kernel) -> None:
     """Memory local to a workgroup holds one iteration of the shared loops."""
     storages = {id(access.storage): access.storage for nest in kernel.nests for access in nest.accesses}
     for storage in storages.values():
-        if storage.binding is not None:
+        if storage.binding is not None or storage.values is not None:
             continue
         storage.shape = storage.shape[kernel.shared :]
         elements = product(storage.shape).static
@@ -49,7 +49,7 @@ def _shrink_locals(kernel: Kernel) -> None:
             nest,
             lambda access: (
                 access
-                if access.storage.binding is not None
+                if access.storage.binding is not None or access.storage.values is not None
                 else replace(access, strides=(ZERO,) * kernel.shared + access.strides[kernel.shared :])
             ),
         )
@@ -62,6 +62,8 @@ def _can_collapse(nest: Nest, loop: int) -> bool:
     for statement in nest.statements:
         if _reads_index(statement, {loop, loop + 1}):
             return False
+    if any(guard.coefficients[loop] or guard.coefficients[loop + 1] for guard in nest.guards):
+        return False
     inner = nest.loops[loop + 1]
     return all(
         access.strides[loop] == access.strides[loop + 1] * inner
@@ -90,6 +92,7 @@ def _reads_index(statement: Statement, loops: set[int]) -> bool:
 
 def _remove_loop(nest: Nest, loop: int) -> None:
     del nest.loops[loop]
+    nest.guards = _guards_without(nest.guards, loop)
     _map_accesses(nest, lambda access: _without(access, loop))
     _renumber(nest, lambda old: None if old == loop else old - (old > loop))
 
@@ -97,6 +100,7 @@ def _remove_loop(nest: Nest, loop: int) -> None:
 def _collapse(nest: Nest, loop: int) -> None:
     """Loops `loop` and `loop + 1` become one; accesses keep the inner stride."""
     nest.loops[loop : loop + 2] = [nest.loops[loop] * nest.loops[loop + 1]]
+    nest.guards = _guards_without(nest.guards, loop)
     _map_accesses(nest, lambda access: _without(access, loop))
     _renumber(nest, lambda old: old - (old > loop))
 
@@ -106,11 +110,14 @@ def _without(access: Access, loop: int) -> Access:
     return replace(
         access,
         strides=access.strides[:loop] + access.strides[loop + 1 :],
-        guards=tuple(
-            replace(guard, coefficients=guard.coefficients[:loop] + guard.coefficients[loop + 1 :])
-            for guard in access.guards
-        ),
+        guards=_guards_without(access.guards, loop),
         otherwise=_without(otherwise, loop) if isinstance(otherwise, Access) else otherwise,
+    )
+
+
+def _guards_without(guards: tuple[Guard, ...], loop: int) -> tuple[Guard, ...]:
+    return tuple(
+        replace(guard, coefficients=guard.coefficients[:loop] + guard.coefficients[loop + 1 :]) for guard in guards
     )
 
 

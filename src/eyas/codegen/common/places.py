@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
 from eyas.codegen.common.kernel import Access, Guard, LinearExpr, Storage, Unsupported, constant_int
 from eyas.codegen.common.sizes import ONE, ZERO, Size, row_major_strides
+from eyas.ir.transforms import is_matrix_of_transforms
 
 DIM_ARGS = "dim_args"
 """On a dispatch function: which index argument gives each dynamic dimension, arguments' first, then results'."""
@@ -120,11 +122,16 @@ class TensorPlaces:
         return True
 
     def _visit_constant(self, op: mlir.OpView) -> None:
-        """A splat tensor is a fill of its one scalar."""
+        """A splat tensor is a fill of its one scalar; the matrices of transforms are kept as values."""
         type_ = op.result.type
         if not isinstance(type_, mlir.RankedTensorType):
             return
         attribute = op.attributes["value"]
+        if is_matrix_of_transforms(op.operation):
+            shape = tuple(Size(dim) for dim in type_.shape)
+            values = np.array(mlir.DenseFPElementsAttr(attribute)).reshape(type_.shape)
+            self.places[op.result] = whole(Storage("table", type_.element_type, shape, values=values))
+            return
         if not isinstance(attribute, mlir.DenseElementsAttr) or not attribute.is_splat:
             raise Unsupported("a constant table inside the dispatch")
         with mlir.InsertionPoint(op), op.operation.location:

@@ -9,6 +9,7 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.analyze import analyze
 from eyas.codegen.common.kernel import Kernel, Unsupported
 from eyas.codegen.common.normalize import normalize
+from eyas.codegen.common.transform import reads_matrices
 from eyas.codegen.llvm_cpu.backend import emit_object
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
@@ -77,6 +78,9 @@ def select_strategy(
     for strategy in STRATEGIES:
         if strategy.name in disabled:
             rejected.append(f"{strategy.name}: switched off")
+            continue
+        if kernel is not None and reads_matrices(kernel) and not strategy.takes_matrices:
+            rejected.append(f"{strategy.name}: a constant matrix is read")
             continue
         choice = strategy.choose(kernel, target)
         if isinstance(choice, Strategy):

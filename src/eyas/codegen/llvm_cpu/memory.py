@@ -17,6 +17,7 @@ class Memory:
     def __init__(self, kernel: Kernel, interface: Interface):
         self.at = interface
         self.buffers: dict[int, mlir.Value] = {}
+        self.zero_lines: dict[tuple[str, int], mlir.Value] = {}
         self.scalars: dict[mlir.Value, mlir.Value] = dict(
             zip(kernel.scalar_arguments, interface.constants, strict=True)
         )
@@ -45,7 +46,10 @@ class Memory:
 
     def load(self, storage: Storage, address: mlir.Value, width: int, stride: Size, mask: mlir.Value | None):
         """`width` elements from `address` on, `stride` apart; lanes that are off give zero."""
-        buffer, element = self._buffer(storage), stored_type(storage.element)
+        return self._load(self._buffer(storage), storage, address, width, stride, mask)
+
+    def _load(self, buffer, storage: Storage, address, width: int, stride: Size, mask: mlir.Value | None) -> mlir.Value:
+        element = stored_type(storage.element)
         if width == 1:
             value = memref.LoadOp(buffer, [address]).result
         elif stride == Size(1):
@@ -77,6 +81,24 @@ class Memory:
         on = inside if mask is None else arith.AndIOp(inside, mask).result
         value = self.load(storage, address, width, stride, on)
         return arith.SelectOp(inside, value, self.as_width(fallback, storage.element, width)).result
+
+    def load_or_zeros(self, storage: Storage, address, width: int, mask: mlir.Value | None, inside: mlir.Value):
+        """Contiguous lanes when `inside` (one condition) holds, else zeros, which are read from memory as well."""
+        buffer = arith.SelectOp(inside, self._buffer(storage), self._zero_line(storage.element, width)).result
+        address = arith.SelectOp(inside, address, self.at.index(0)).result
+        return self._load(buffer, storage, address, width, Size(1), mask)
+
+    def _zero_line(self, element: mlir.Type, width: int) -> mlir.Value:
+        key = (str(element), width)
+        if key not in self.zero_lines:
+            with self.at.top:
+                stored = stored_type(element)
+                alignment = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), 64)
+                line = memref.AllocaOp(mlir.MemRefType.get([width], stored), [], [], alignment=alignment).result
+                vector.StoreOp(self.zeros(stored, width), line, [self.at.index(0)])
+                type_ = mlir.MemRefType.get([mlir.ShapedType.get_dynamic_size()], stored)
+                self.zero_lines[key] = memref.CastOp(type_, line).result
+        return self.zero_lines[key]
 
     def gather(self, buffer, element, address, lanes, width: int, mask: mlir.Value | None) -> mlir.Value:
         type_ = mlir.VectorType.get([width], element)

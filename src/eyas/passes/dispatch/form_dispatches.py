@@ -11,7 +11,7 @@ from torch_mlir.dialects import scf
 from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
-from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands
+from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.dispatch.grouping import Group, Role, form_groups, role_of
 from eyas.passes.dispatch.shapes import dims_of
 
@@ -194,11 +194,11 @@ def _clone_cheap_producers(ops: list[mlir.Operation], outer: mlir.Block) -> None
         owner = defining_op(value)
         if value in clones or owner is None or role_of(owner) is not Role.CLONED:
             return clones.get(value, value)
-        operands = [clone(operand) for operand in owner.operands]
+        for operand in nested_operands(owner):
+            clone(operand)
         with mlir.InsertionPoint(anchor):
-            copy = owner.clone()
-        for position, operand in enumerate(operands):
-            copy.operands[position] = operand
+            copy = owner.clone().operation
+        remap_operands(copy, clones)
         for old, new in zip(owner.results, copy.results, strict=True):
             clones[old] = new
         return clones[value]

@@ -13,6 +13,7 @@ from enum import Enum
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
+from eyas.ir.transforms import is_matrix_of_transforms, is_transform
 from eyas.ir.walk import defining_op, is_tensor, nested_operands
 
 # A row of intermediates must fit the first-level cache with room to spare.
@@ -52,6 +53,8 @@ def role_of(op: mlir.Operation) -> Role:
         return Role.CLONED
     if name == "linalg.fill" and not _needs_buffer(op.results[0]):
         return Role.CLONED
+    if name == "tensor.pad" and _is_read_in_place(op):
+        return Role.CLONED
     if name.startswith("flow.") or name in ("tensor.dim", "func.return", "cf.assert"):
         return Role.HOST
     if name == "tensor.extract" or _is_scalar_of_data(op) or _is_float_scalar(op):
@@ -61,6 +64,12 @@ def role_of(op: mlir.Operation) -> Role:
     if name == "linalg.generic" or name.startswith("linalg."):
         return _role_of_structured(op)
     return Role.OPAQUE
+
+
+def _is_read_in_place(op: mlir.Operation) -> bool:
+    """Padding that only transforms of tiles read: they test for its edges tile by tile."""
+    users = [use.owner.operation for use in op.results[0].uses]
+    return len(op.operands) == 1 and bool(users) and all(is_transform(user) for user in users)
 
 
 def _is_scalar_of_data(op: mlir.Operation) -> bool:
@@ -87,6 +96,8 @@ def _is_big_constant(op: mlir.Operation) -> bool:
     type_ = op.results[0].type
     if not isinstance(type_, mlir.ShapedType):
         return False
+    if is_matrix_of_transforms(op):
+        return False
     attribute = op.attributes["value"]
     if not (isinstance(attribute, mlir.DenseElementsAttr) and attribute.is_splat):
         return True
@@ -107,6 +118,8 @@ def _role_of_structured(op: mlir.Operation) -> Role:
     maps = indexing_maps(op)
     if maps is None or len(op.results) == 0:
         return Role.OPAQUE
+    if is_transform(op):
+        return Role.CONTRACTION
     parallel = _dims_in(maps[-1])
     reduction = maps[-1].n_dims - len(parallel)
     if reduction == 0:
@@ -167,12 +180,26 @@ def form_groups(block: mlir.Block, fuse: bool = True) -> tuple[list[Group], dict
                     joined = group
                     break
                 reasons[op] = refusal
+        if fuse and _is_corner_of_transform(op):
+            joined = group_of[op.operands[0].owner.operation]
         if joined is None:
             joined = Group(len(groups), root=role)
             groups.append(joined)
         joined.ops.append(op)
         group_of[op] = joined
     return groups, reasons
+
+
+def _is_corner_of_transform(op: mlir.Operation) -> bool:
+    """A slice that cuts off what tiles have beyond the edge: the transform does not write that at all."""
+    source = defining_op(op.operands[0]) if op.name == "tensor.extract_slice" else None
+    if source is None or not is_transform(source) or len(list(source.results[0].uses)) != 1 or len(op.operands) != 1:
+        return False
+    shapes = [mlir.RankedTensorType(value.type) for value in (op.operands[0], op.results[0])]
+    offsets, strides = (
+        list(mlir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "strides")
+    )
+    return shapes[0].rank == shapes[1].rank and not any(offsets) and set(strides) == {1}
 
 
 def _candidate_groups(op: mlir.Operation, group_of: dict[mlir.Operation, Group]) -> list[Group]:

@@ -12,7 +12,8 @@ from eyas.codegen.llvm_cpu.strategies.base import Strategy
 from eyas.codegen.llvm_cpu.strategies.contraction import Contraction
 from eyas.codegen.llvm_cpu.strategies.loops import Loops
 from eyas.codegen.llvm_cpu.strategies.rows import Rows
+from eyas.codegen.llvm_cpu.strategies.transforms import Transforms
 
-STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Transforms, Contraction, Rows, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]

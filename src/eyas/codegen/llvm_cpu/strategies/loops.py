@@ -34,6 +34,7 @@ _BUFFERIZE = (
 @dataclass(frozen=True)
 class Loops(Strategy):
     name: ClassVar[str] = "loops"
+    takes_matrices: ClassVar[bool] = True
 
     @classmethod
     def choose(cls, kernel: Kernel | None, target: Target) -> Loops:

@@ -1,0 +1,205 @@
+"""`winograd`: 3x3 convolutions with fewer multiplications."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, linalg, tensor
+
+from eyas.ir import Pass
+from eyas.ir.padding import pad_with_zeros, zero_padding
+from eyas.ir.structured import constant_scalar, fill_value, generic
+from eyas.ir.transforms import TileLoops, tile_transform
+from eyas.ir.walk import defining_op, entry_block, functions
+from eyas.passes.optimize.evaluate_constants import constant_ops
+from eyas.passes.optimize.toom_cook import OUTPUTS, TAPS, Matrices, matrices
+from eyas.targets import Target
+
+_CONV = "linalg.conv_2d_nhwc_hwcf"
+# Costs in multiply-adds, of which two cores of Zen 4 do some 105 in a nanosecond. Measured on the layers of ResNet-50
+# (`eyas bench --per-dispatch`), which these numbers predict to a tenth.
+_WEIGHT = 12  # to read a weight from memory; that happens partly at the same time, so costs add as squares
+_ELEMENT = 8  # to transform an element of the input or the output, and to write and read it
+_FAR_ELEMENT = 30  # the same when they do not fit into the last-level cache
+_WORTH_IT = 0.8
+
+
+@dataclass(frozen=True)
+class Winograd(Pass):
+    """Computes tiles of the output of a convolution from products of transformed tiles and transformed filters.
+
+    An output tile of m x m takes (m + 2)^2 multiplications per channel instead of 9 m^2: a quarter for m = 4. Filters
+    are transformed at compile time, so only constant ones qualify; `tile` is m, or 0 to let `choose_tile` decide.
+
+        %y = conv_2d_nhwc_hwcf(pad %x, %w)
+      becomes, with T tiles and 36 = (4 + 2)^2 positions in each
+        %v = transform of tiles of pad %x                   : 6x6x...xC, as 36xTxC
+        %u = transform of %w, in f64                        : 36xCxF, evaluated at compile time
+        %m = batch_matmul(%v, %u)                           : 36xTxF
+        %y = slice of the transform of tiles of %m
+    """
+
+    name: ClassVar[str] = "winograd"
+    tile: int = 0
+    target: str = "llvm-cpu"
+
+    def run(self, module: mlir.Module) -> None:
+        l3_bytes = Target.parse(self.target).caches.l3_bytes
+        for function in functions(module):
+            block = entry_block(function)
+            constant = constant_ops(block)
+            for op in [view for view in block.operations if view.operation.name == _CONV]:
+                layer = _layer_of(op, constant)
+                tile = None if layer is None else self.tile or choose_tile(layer, l3_bytes)
+                if layer is not None and tile:
+                    with mlir.InsertionPoint(op), op.operation.location:
+                        _rewrite(op, layer, tile)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The sizes of a convolution that has such a form."""
+
+    batch: int
+    height: int
+    width: int
+    channels: int
+    filters: int
+
+
+def _layer_of(op: mlir.OpView, constant: set[mlir.Operation]) -> Layer | None:
+    image, filter_, init = op.operands
+    types = [mlir.RankedTensorType(value.type) for value in (image, filter_, init)]
+    if not all(type_.has_static_shape and isinstance(type_.element_type, mlir.F32Type) for type_ in types):
+        return None
+    windows = [op.attributes[name] for name in ("strides", "dilations") if name in op.attributes]
+    if any(set(mlir.DenseIntElementsAttr(steps)) != {1} for steps in windows):
+        return None
+    if list(types[1].shape[:2]) != [TAPS, TAPS] or 0 in [*types[1].shape, *types[2].shape]:
+        return None
+    if defining_op(filter_) not in constant:
+        return None
+    batch, height, width, filters = types[2].shape
+    return Layer(batch, height, width, types[0].shape[3], filters)
+
+
+def choose_tile(layer: Layer, l3_bytes: int) -> int | None:
+    """The tile size that is estimated to be fastest, or None when the direct convolution is, or nearly."""
+    best = min(OUTPUTS, key=lambda tile: _winograd_cost(layer, tile, l3_bytes))
+    return best if _winograd_cost(layer, best, l3_bytes) < _WORTH_IT * _direct_cost(layer) else None
+
+
+def _direct_cost(layer: Layer) -> float:
+    weights = TAPS * TAPS * layer.channels * layer.filters
+    return math.hypot(layer.batch * layer.height * layer.width * weights, _WEIGHT * weights)
+
+
+def _winograd_cost(layer: Layer, tile: int, l3_bytes: int) -> float:
+    positions = (tile + TAPS - 1) ** 2
+    tiles = layer.batch * -(-layer.height // tile) * -(-layer.width // tile)
+    weights = positions * layer.channels * layer.filters
+    elements = positions * tiles * (layer.channels + layer.filters)
+    transforms = elements * (_ELEMENT if 4 * elements < l3_bytes else _FAR_ELEMENT)
+    return math.hypot(tiles * weights, _WEIGHT * weights) + transforms
+
+
+def _rewrite(op: mlir.OpView, layer: Layer, tile: int) -> None:
+    image, filter_, init = op.operands
+    made = matrices(tile)
+    size = tile + TAPS - 1
+    rows, columns = -(-layer.height // tile), -(-layer.width // tile)
+    tiles = [layer.batch, rows, columns]
+
+    padded = _cover(image, [rows * tile + TAPS - 1, columns * tile + TAPS - 1])
+    p, q, n, h, w, c, i, j = (mlir.AffineDimExpr.get(loop) for loop in range(8))
+    read = mlir.AffineMap.get(8, 0, [n, h * tile + i, w * tile + j, c])
+    write = mlir.AffineMap.get(8, 0, [p, q, n, h, w, c])
+    zeros = _zeros([size, size, *tiles, layer.channels])
+    inputs = tile_transform(padded, read, (made.input, made.input), TileLoops(0, 1, 6, 7), zeros, write)
+
+    groups = [[0, 1], [2, 3, 4], [5]]
+    flat = [size * size, layer.batch * rows * columns]
+    inputs = tensor.CollapseShapeOp(_f32([*flat, layer.channels]), inputs, groups).result
+    product = linalg.batch_matmul(inputs, _filters(filter_, layer, made), outs=[_zeros([*flat, layer.filters])])
+    shape = [size, size, *tiles, layer.filters]
+    product = tensor.ExpandShapeOp(_f32(shape), product, groups, [], shape).result
+
+    n, h, p, w, q, c, i, j = (mlir.AffineDimExpr.get(loop) for loop in range(8))
+    read = mlir.AffineMap.get(8, 0, [i, j, n, h, w, c])
+    write = mlir.AffineMap.get(8, 0, [n, h * tile + p, w * tile + q, c])
+    zeros = _zeros([layer.batch, rows * tile, columns * tile, layer.filters])
+    result = tile_transform(product, read, (made.output, made.output), TileLoops(2, 4, 6, 7), zeros, write)
+    result = _corner(result, [layer.batch, layer.height, layer.width, layer.filters])
+    op.results[0].replace_all_uses_with(_plus(result, init))
+    op.operation.erase()
+
+
+def _cover(image: mlir.Value, sizes: list[int]) -> mlir.Value:
+    """The image with zeros added so that whole tiles fit; they join the zeros that are there already."""
+    source, low, high = zero_padding(image) or (image, [0] * 4, [0] * 4)
+    shape = mlir.RankedTensorType(source.type).shape
+    high = [high[0], *(size - low[1 + d] - shape[1 + d] for d, size in enumerate(sizes)), high[3]]
+    if any(above < 0 for above in high):  # the padding cuts
+        raise AssertionError("a window larger than its image")
+    return pad_with_zeros(source, low, high)
+
+
+def _filters(filter_: mlir.Value, layer: Layer, made: Matrices) -> mlir.Value:
+    """(m + 2)^2 x C x F: `G g G^T`, computed in f64 because it is done once."""
+    f64, f32 = mlir.F64Type.get(), mlir.F32Type.get()
+    size, rest = made.filter.shape[0], [layer.channels, layer.filters]
+    table_type = mlir.RankedTensorType.get(list(made.filter.shape), f64)
+    table = arith.ConstantOp(table_type, mlir.DenseElementsAttr.get(np.ascontiguousarray(made.filter))).result
+    p, q, c, f, i, j = (mlir.AffineDimExpr.get(loop) for loop in range(6))
+    maps = [mlir.AffineMap.get(6, 0, exprs) for exprs in ([i, j, c, f], [p, i], [q, j], [p, q, c, f])]
+    op = generic(
+        [filter_, table, table], [_zeros([size, size, *rest], f64)], maps, ["parallel"] * 4 + ["reduction"] * 2
+    )
+    block = op.regions[0].blocks[0]
+    with mlir.InsertionPoint(block):
+        value, left, right, old = block.arguments
+        factor = arith.MulFOp(left, right).result
+        product = arith.MulFOp(factor, arith.ExtFOp(f64, value).result).result
+        linalg.YieldOp([arith.AddFOp(old, product).result])
+    identity = mlir.AffineMap.get_identity(4)
+    empty = tensor.EmptyOp([size, size, *rest], f32).result
+    rounded = generic([op.results[0]], [empty], [identity, identity], ["parallel"] * 4)
+    block = rounded.regions[0].blocks[0]
+    with mlir.InsertionPoint(block):
+        linalg.YieldOp([arith.TruncFOp(f32, block.arguments[0]).result])
+    return tensor.CollapseShapeOp(_f32([size * size, *rest]), rounded.results[0], [[0, 1], [2], [3]]).result
+
+
+def _corner(value: mlir.Value, shape: list[int]) -> mlir.Value:
+    if list(mlir.RankedTensorType(value.type).shape) == shape:
+        return value
+    ones, zeros = [1] * len(shape), [0] * len(shape)
+    return tensor.ExtractSliceOp(_f32(shape), value, [], [], [], zeros, shape, ones).result
+
+
+def _plus(value: mlir.Value, init: mlir.Value) -> mlir.Value:
+    """The convolution's initial value is added at the end; often it is a bias that was repeated."""
+    scalar = fill_value(init)
+    if scalar is not None and constant_scalar(scalar) == 0:
+        return value
+    identity = mlir.AffineMap.get_identity(4)
+    empty = tensor.EmptyOp(list(mlir.RankedTensorType(value.type).shape), mlir.F32Type.get()).result
+    op = generic([value, init], [empty], [identity] * 3, ["parallel"] * 4)
+    block = op.regions[0].blocks[0]
+    with mlir.InsertionPoint(block):
+        linalg.YieldOp([arith.AddFOp(block.arguments[0], block.arguments[1]).result])
+    return op.results[0]
+
+
+def _zeros(shape: list[int], element: mlir.Type | None = None) -> mlir.Value:
+    element = element or mlir.F32Type.get()
+    zero = arith.ConstantOp(element, mlir.FloatAttr.get(element, 0.0)).result
+    return linalg.fill(zero, outs=[tensor.EmptyOp(shape, element).result])
+
+
+def _f32(shape: list[int]) -> mlir.RankedTensorType:
+    return mlir.RankedTensorType.get(shape, mlir.F32Type.get())
