@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import ENTRY_HELP, INPUT_HELP, choose_entry, make_inputs, open_module, print_json, print_table
+from eyas.cli.common import (
+    ENTRY_HELP,
+    INPUT_HELP,
+    choose_entry,
+    make_inputs,
+    open_module,
+    print_json,
+    print_table,
+    show_grid,
+    show_time,
+)
 
 if TYPE_CHECKING:
     from eyas.explain.timing import Timing
@@ -120,10 +129,8 @@ def _print(report: dict[str, Any]) -> None:
     device = report["device"]
     print(f"{report['module']} for {report['target']} on {device['driver']}, {device['workers']} threads")
     speed = f", {report['gflop_per_s']:.1f} GFLOP/s" if report["gflop_per_s"] else ""
-    print(
-        f"median {_time(report['median_us'])}, min {_time(report['min_us'])}, 5 to 95 %: {_time(report['p5_us'])} to"
-        f" {_time(report['p95_us'])}, {report['runs']} runs{speed}"
-    )
+    median, least, low, high = (show_time(report[name]) for name in ("median_us", "min_us", "p5_us", "p95_us"))
+    print(f"median {median}, min {least}, 5 to 95 %: {low} to {high}, {report['runs']} runs{speed}")
     if "dispatches" in report:
         rows = [("us", "share", "GFLOP/s", "idle", "n", "grid", "strategy", "knobs", "kernel")]
         for r in report["dispatches"]:
@@ -131,17 +138,3 @@ def _print(report: dict[str, Any]) -> None:
             times = f"{r['us']:.1f}", f"{r['share']:.1%}", speed, f"{r['idle']:.0%}"
             rows.append((*times, r["dispatches"], show_grid(r["grid"]), r["strategy"], r["knobs"], r["name"]))
         print_table(rows, numbers=(0, 1, 2, 3, 4))
-
-
-def show_grid(grid: Sequence[int]) -> str:
-    """(2, 14, 1) as '2x14'."""
-    sizes = list(grid)
-    while len(sizes) > 1 and sizes[-1] == 1:
-        sizes.pop()
-    return "x".join(map(str, sizes))
-
-
-def _time(microseconds: float) -> str:
-    if microseconds < 1e3:
-        return f"{microseconds:.2f} us"
-    return f"{microseconds / 1e3:.3f} ms" if microseconds < 1e6 else f"{microseconds / 1e6:.3f} s"

@@ -217,6 +217,21 @@ def show_bytes(count: int) -> str:
     return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
 
 
+def show_grid(grid: Sequence[int]) -> str:
+    """(2, 14, 1) as '2x14'."""
+    sizes = list(grid)
+    while len(sizes) > 1 and sizes[-1] == 1:
+        sizes.pop()
+    return "x".join(map(str, sizes))
+
+
+def show_time(microseconds: float) -> str:
+    """1234.5 as '1.234 ms'."""
+    if microseconds < 1e3:
+        return f"{microseconds:.2f} us"
+    return f"{microseconds / 1e3:.3f} ms" if microseconds < 1e6 else f"{microseconds / 1e6:.3f} s"
+
+
 def note(message: str) -> None:
     """A remark that is no result."""
     print(message, file=sys.stderr)

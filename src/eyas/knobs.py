@@ -1,0 +1,40 @@
+"""Environment variables, all of them, as functions that read and check them."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from eyas.errors import UsageError
+
+_OFF = ("0", "off", "no", "false", "none")
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def cache_folder() -> Path | None:
+    """Where compiled code is kept: EYAS_CACHE is a folder, or `off`; by default `eyas` in the user's cache folder."""
+    given = os.environ.get("EYAS_CACHE", "").strip()
+    if given.lower() in _OFF:
+        return None
+    if given:
+        return Path(given).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification says that a relative path is to be ignored.
+    if os.path.isabs(base):
+        return Path(base) / "eyas"
+    home = os.path.expanduser("~")
+    return Path(home) / ".cache" / "eyas" if os.path.isabs(home) else None
+
+
+def cache_limit_bytes(default: int) -> int:
+    """How large the cache may grow: EYAS_CACHE_LIMIT is a number of bytes, or one with K, M, G or T."""
+    given = os.environ.get("EYAS_CACHE_LIMIT", "").strip()
+    if not given:
+        return default
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", given, re.IGNORECASE)
+    if match is None:
+        raise UsageError(
+            f"EYAS_CACHE_LIMIT is '{given}'; give a number of bytes, or one with a unit such as 512M or 4G"
+        )
+    return int(float(match[1]) * _UNITS[match[2].upper()])
