@@ -13,6 +13,9 @@ STRATEGY = "codegen.strategy"
 REJECTED = "codegen.rejected"
 """On an executable: strategies that did not apply, each with the reason."""
 
+REMARKS = "codegen.remarks"
+"""On an executable: what its schedule leaves on the table, for people."""
+
 PACKABLE = "codegen.packable"
 """On an executable: bindings that its strategy would read faster in panels, when they are weights."""
 

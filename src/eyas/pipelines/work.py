@@ -10,12 +10,12 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.flops import count_flops
 from eyas.codegen.common.summary import describe_ops
 from eyas.codegen.common.traffic import count_bytes
-from eyas.dialects import flow
+from eyas.dialects import codegen, flow
 from eyas.frontends.locations import source_names
 from eyas.ir.walk import find_ops, functions
 
 # Of the module: kernel -> [[flops and bytes of one dispatch, -1 where they depend on the call; how often it is
-# dispatched], its ops in words].
+# dispatched], its ops in words, remarks on its schedule].
 WORK = "hal.work"
 _MOST_OPS, _MOST_SOURCES = 12, 8
 
@@ -30,7 +30,8 @@ def note_work(module: mlir.Module) -> None:
             flops, bytes_ = count_flops(op), count_bytes(op)
             counts = [-1 if flops is None else flops, -1 if bytes_ is None else bytes_, calls[name]]
             ops = [mlir.StringAttr.get(text) for text in _shortened(describe_ops(op), _MOST_OPS)]
-            work[name] = mlir.ArrayAttr.get([mlir.DenseI64ArrayAttr.get(counts), mlir.ArrayAttr.get(ops)])
+            remarks = op.attributes[codegen.REMARKS] if codegen.REMARKS in op.attributes else mlir.ArrayAttr.get([])
+            work[name] = mlir.ArrayAttr.get([mlir.DenseI64ArrayAttr.get(counts), mlir.ArrayAttr.get(ops), remarks])
         module.operation.attributes[WORK] = mlir.DictAttr.get(work)
 
 
@@ -41,13 +42,14 @@ def work_of(module: mlir.Module) -> dict[str, dict[str, Any]]:
     work = {}
     for executable in find_ops(module, "hal.executable"):
         for name in (one["name"].value for one in executable.exports):
-            numbers, ops = mlir.ArrayAttr(counted[name]) if name in counted else ((-1, -1, 0), ())
+            numbers, ops, remarks = mlir.ArrayAttr(counted[name]) if name in counted else ((-1, -1, 0), (), ())
             flops, bytes_, dispatches = list(numbers)
             work[name] = {
                 "flops": flops if flops >= 0 else None,
                 "bytes": bytes_ if bytes_ >= 0 else None,
                 "dispatches": dispatches,
                 "ops": [mlir.StringAttr(op).value for op in ops],
+                "remarks": [mlir.StringAttr(remark).value for remark in remarks],
             }
     return work
 

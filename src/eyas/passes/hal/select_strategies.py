@@ -37,6 +37,8 @@ class SelectStrategies(Pass):
             strategy, rejected = select_strategy(single.body.operations[0], target, frozenset(self.disable))
             name = mlir.StringAttr.get(strategy.name)
             function.attributes[codegen.REJECTED] = mlir.ArrayAttr.get([mlir.StringAttr.get(r) for r in rejected])
+            if noted := strategy.remarks(target):
+                function.attributes[codegen.REMARKS] = mlir.ArrayAttr.get([mlir.StringAttr.get(r) for r in noted])
             if strategy.packable:
                 function.attributes[codegen.PACKABLE] = mlir.DenseI64ArrayAttr.get(list(strategy.packable))
             function.attributes[codegen.STRATEGY] = codegen.StrategyAttr.get(name, strategy.schedule_attribute())

@@ -31,3 +31,14 @@ func.func private @sorted(%a: tensor<8xf32>) -> tensor<8xf32> attributes {dim_ar
   } -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// What a tile leaves on the table is noted for people.
+// CHECK-LABEL: func.func private @narrow
+// CHECK-SAME: codegen.remarks = ["4 of 8 lanes: the loop has 3 steps"
+func.func private @narrow(%a: tensor<64x96xf32>, %b: tensor<96x3xf32>) -> tensor<64x3xf32> attributes {dim_args = array<i64>, flow.executable} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x3xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64x3xf32>) -> tensor<64x3xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<64x96xf32>, tensor<96x3xf32>) outs(%f : tensor<64x3xf32>) -> tensor<64x3xf32>
+  return %c : tensor<64x3xf32>
+}

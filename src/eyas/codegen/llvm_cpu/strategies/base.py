@@ -11,6 +11,7 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.llvm_cpu.emit import emit_kernel
 from eyas.codegen.llvm_cpu.interface import Interface
+from eyas.codegen.llvm_cpu.remarks import remarks
 from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, check_schedule
 from eyas.targets import Target
 
@@ -58,6 +59,11 @@ class Strategy(ABC):
         """Knobs in words, for `eyas explain`."""
         return ""
 
+    def remarks(self, target: Target) -> list[str]:
+        """What keeps the code from being as fast as the machine, for `eyas explain`."""
+        del target
+        return []
+
 
 @dataclass(frozen=True)
 class NestStrategy(Strategy):
@@ -94,3 +100,6 @@ class NestStrategy(Strategy):
             return ""
         panels = " panels" if self.schedule.packed else ""
         return f"width={tile.width} vectors={tile.vectors} rows={tile.unroll}{panels}"
+
+    def remarks(self, target: Target) -> list[str]:
+        return remarks(self.kernel, self.schedule, target)
