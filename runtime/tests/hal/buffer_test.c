@@ -56,6 +56,36 @@ static void test_allocate(eyas_hal_device_t* device) {
   CHECK(buffer == NULL);
 }
 
+static void* allocate_mapped(eyas_hal_device_t* device, uint64_t bytes, eyas_hal_buffer_t** buffer) {
+  *buffer = new_buffer(device, bytes);
+  void* pointer = map(*buffer);
+  memset(pointer, 1, bytes);
+  eyas_hal_buffer_unmap(*buffer);
+  return pointer;
+}
+
+// Released memory serves the next buffer of the same size, one at a time; and nothing is lost when
+// more is released than is kept.
+static void test_reuse(eyas_hal_device_t* device) {
+  const uint64_t bytes = 1 << 20;
+  eyas_hal_buffer_t *first = NULL, *second = NULL, *third = NULL;
+  void* memory = allocate_mapped(device, bytes, &first);
+  eyas_hal_buffer_release(first);
+  CHECK(allocate_mapped(device, bytes, &first) == memory);
+  CHECK(allocate_mapped(device, bytes, &second) != memory);
+  eyas_hal_buffer_release(first);
+  CHECK(allocate_mapped(device, 2 * bytes, &third) != memory);
+  CHECK(allocate_mapped(device, bytes, &first) == memory);
+  eyas_hal_buffer_release(first);
+  eyas_hal_buffer_release(second);
+  eyas_hal_buffer_release(third);
+  eyas_hal_buffer_t* many[12] = {NULL};
+  for (uint32_t i = 0; i < 12; ++i) allocate_mapped(device, bytes * (1 + i), &many[i]);
+  for (uint32_t i = 0; i < 12; ++i) eyas_hal_buffer_release(many[i]);
+  for (uint32_t i = 0; i < 12; ++i) allocate_mapped(device, bytes * (12 - i), &many[i]);
+  for (uint32_t i = 0; i < 12; ++i) eyas_hal_buffer_release(many[i]);
+}
+
 static void test_ranges(eyas_hal_device_t* device) {
   eyas_hal_buffer_t* buffer = new_buffer(device, 100);
   void* pointer = NULL;
@@ -156,6 +186,7 @@ static void test_executables(eyas_hal_device_t* device) {
 int main(void) {
   test_drivers();
   for_each_device(test_allocate);
+  for_each_device(test_reuse);
   for_each_device(test_ranges);
   for_each_device(test_import);
   for_each_device(test_executables);

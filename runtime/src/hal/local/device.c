@@ -13,6 +13,8 @@ static void destroy(eyas_hal_device_t* base) {
   eyas_hal_local_device_t* device = eyas_hal_local_device(base);
   eyas_hal_pool_destroy(device->pool);
   pthread_mutex_destroy(&device->queue);
+  pthread_mutex_destroy(&device->spares_mutex);
+  for (uint32_t i = 0; i < EYAS_HAL_LOCAL_SPARES; ++i) free(device->spares[i].memory);
   free(device->scratch);
   free(device);
 }
@@ -39,16 +41,62 @@ static eyas_status_t wait_idle(eyas_hal_device_t* base) {
   return NULL;
 }
 
+// Memory of exactly `bytes` that was released before, or NULL.
+static void* take_spare(eyas_hal_local_device_t* device, size_t bytes) {
+  if (bytes < EYAS_HAL_LOCAL_SPARE_MIN_BYTES) return NULL;
+  void* found = NULL;
+  pthread_mutex_lock(&device->spares_mutex);
+  for (uint32_t i = 0; i < EYAS_HAL_LOCAL_SPARES && !found; ++i) {
+    eyas_hal_local_spare_t* spare = &device->spares[i];
+    if (!spare->memory || spare->bytes != bytes) continue;
+    found = spare->memory;
+    size_t behind = EYAS_HAL_LOCAL_SPARES - 1 - i;
+    memmove(spare, spare + 1, behind * sizeof(*spare));
+    device->spares[EYAS_HAL_LOCAL_SPARES - 1] = (eyas_hal_local_spare_t){NULL, 0};
+  }
+  pthread_mutex_unlock(&device->spares_mutex);
+  return found;
+}
+
+// Keeps memory for the next buffer of its size; frees what was kept longest when that is too much.
+static void keep_spare(eyas_hal_local_device_t* device, void* memory, size_t bytes) {
+  eyas_hal_local_spare_t dropped[EYAS_HAL_LOCAL_SPARES + 1] = {{NULL, 0}};
+  uint32_t drop_count = 0;
+  if (bytes < EYAS_HAL_LOCAL_SPARE_MIN_BYTES || bytes > EYAS_HAL_LOCAL_SPARE_MAX_BYTES) {
+    free(memory);
+    return;
+  }
+  pthread_mutex_lock(&device->spares_mutex);
+  dropped[drop_count++] = device->spares[EYAS_HAL_LOCAL_SPARES - 1];
+  memmove(device->spares + 1, device->spares,
+          (EYAS_HAL_LOCAL_SPARES - 1) * sizeof(device->spares[0]));
+  device->spares[0] = (eyas_hal_local_spare_t){memory, bytes};
+  size_t total = 0;
+  for (uint32_t i = 0; i < EYAS_HAL_LOCAL_SPARES; ++i) {
+    total += device->spares[i].bytes;
+    if (total <= EYAS_HAL_LOCAL_SPARE_MAX_BYTES) continue;
+    total -= device->spares[i].bytes;
+    dropped[drop_count++] = device->spares[i];
+    device->spares[i] = (eyas_hal_local_spare_t){NULL, 0};
+  }
+  pthread_mutex_unlock(&device->spares_mutex);
+  for (uint32_t i = 0; i < drop_count; ++i) free(dropped[i].memory);
+}
+
 static eyas_status_t buffer_allocate(eyas_hal_device_t* base, eyas_hal_buffer_t* buffer) {
-  (void)base;
+  eyas_hal_local_device_t* device = eyas_hal_local_device(base);
   // Large buffers start on a huge page: arenas and weights are walked end to end, and 4 KiB pages
   // cost TLB misses there.
   bool huge = buffer->length >= 2 * HUGE_PAGE_BYTES;
   uint64_t bytes = 0;
   if (eyas_checked_align(buffer->length ? buffer->length : 1, EYAS_HAL_BUFFER_ALIGNMENT, &bytes) &&
       bytes <= PTRDIFF_MAX) {
+    buffer->host = take_spare(device, (size_t)bytes);
+    huge = huge && !buffer->host;
     size_t alignment = huge ? HUGE_PAGE_BYTES : EYAS_HAL_BUFFER_ALIGNMENT;
-    if (posix_memalign(&buffer->host, alignment, (size_t)bytes) != 0) buffer->host = NULL;
+    if (!buffer->host && posix_memalign(&buffer->host, alignment, (size_t)bytes) != 0) {
+      buffer->host = NULL;
+    }
   }
   if (!buffer->host) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
@@ -74,8 +122,12 @@ static eyas_status_t buffer_import(eyas_hal_device_t* base, eyas_hal_buffer_t* b
 }
 
 static void buffer_free(eyas_hal_device_t* base, eyas_hal_buffer_t* buffer) {
-  (void)base;
-  free(buffer->payload);
+  uint64_t bytes = 0;
+  if (!buffer->payload) return;  // imported
+  if (!eyas_checked_align(buffer->length ? buffer->length : 1, EYAS_HAL_BUFFER_ALIGNMENT, &bytes)) {
+    bytes = 0;
+  }
+  keep_spare(eyas_hal_local_device(base), buffer->payload, (size_t)bytes);
 }
 
 static eyas_status_t signal_all(const eyas_hal_submission_t* submission) {
@@ -138,7 +190,8 @@ static const eyas_hal_device_vtable_t vtable = {
 static eyas_status_t create(const char* driver, uint32_t worker_count,
                             const eyas_hal_device_options_t* options,
                             eyas_hal_device_t** out_device) {
-  uint64_t scratch_bytes = options->scratch_bytes ? options->scratch_bytes : 256 * 1024;
+  uint64_t scratch_bytes = options->scratch_bytes;
+  if (scratch_bytes < EYAS_MIN_SCRATCH_BYTES) scratch_bytes = EYAS_MIN_SCRATCH_BYTES;
   uint64_t total = 0;
   if (worker_count > EYAS_HAL_MAX_WORKERS) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
@@ -169,6 +222,7 @@ static eyas_status_t create(const char* driver, uint32_t worker_count,
   device->scratch_bytes = scratch_bytes;
   eyas_cpu_name(device->name, sizeof(device->name));
   pthread_mutex_init(&device->queue, NULL);
+  pthread_mutex_init(&device->spares_mutex, NULL);
   *out_device = &device->base;
   return NULL;
 }

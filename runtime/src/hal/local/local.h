@@ -13,6 +13,18 @@
 extern const eyas_hal_driver_t eyas_hal_local_sync_driver;
 extern const eyas_hal_driver_t eyas_hal_local_task_driver;
 
+// Memory of released buffers that the next ones of the same size are given: pages that the system
+// has just taken back would have to be cleared and mapped again, which for the results of a call
+// costs more than writing them.
+#define EYAS_HAL_LOCAL_SPARES 4
+#define EYAS_HAL_LOCAL_SPARE_MIN_BYTES ((size_t)128 << 10)  // below, the C library does the same
+#define EYAS_HAL_LOCAL_SPARE_MAX_BYTES ((size_t)64 << 20)   // of all together
+
+typedef struct eyas_hal_local_spare_t {
+  void* memory;  // NULL: none
+  size_t bytes;
+} eyas_hal_local_spare_t;
+
 typedef struct eyas_hal_local_device_t {
   eyas_hal_device_t base;
   char name[128];
@@ -20,6 +32,8 @@ typedef struct eyas_hal_local_device_t {
   uint64_t scratch_bytes;  // per worker, a multiple of 64
   char* scratch;           // of all workers, one after the other
   pthread_mutex_t queue;   // held while a submission runs
+  pthread_mutex_t spares_mutex;
+  eyas_hal_local_spare_t spares[EYAS_HAL_LOCAL_SPARES];  // the last released first
 } eyas_hal_local_device_t;
 
 static inline eyas_hal_local_device_t* eyas_hal_local_device(eyas_hal_device_t* device) {
