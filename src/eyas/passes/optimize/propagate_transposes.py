@@ -193,12 +193,18 @@ def _absorb(op: mlir.Operation, user: mlir.Operation, permutation: list[int]) ->
 
 def _through_concat(op: mlir.Operation, user: mlir.Operation, permutation: list[int]) -> bool:
     sources = [_source_of(value, permutation) for value in user.operands]
-    if any(source is None for source in sources):
+    # A strict majority, as for elementwise ops; the others are transposed by themselves.
+    if 2 * sum(source is not None for source in sources) <= len(sources):
         return False
+    inverse = _inverse(permutation)
+    parts = [
+        source if source is not None else transpose(value, inverse)
+        for source, value in zip(sources, user.operands, strict=True)
+    ]
     dim = permutation[user.attributes["dim"].value]
     shape = mlir.RankedTensorType(user.results[0].type).shape
-    type_ = mlir.RankedTensorType.get([shape[p] for p in _inverse(permutation)], element_type(user.results[0]))
-    new = tensor.ConcatOp(type_, dim, sources)
+    type_ = mlir.RankedTensorType.get([shape[p] for p in inverse], element_type(user.results[0]))
+    new = tensor.ConcatOp(type_, dim, parts)
     user.results[0].replace_all_uses_with(transpose(new.result, permutation))
     return True
 

@@ -59,3 +59,28 @@ func.func @tie(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>) -> tensor<8x4xf32> {
   } -> tensor<8x4xf32>
   return %1 : tensor<8x4xf32>
 }
+
+// Most parts agree; the third is transposed by itself, and the whole afterwards.
+// CHECK-LABEL: func.func @concat
+// CHECK-SAME: [[A:%.*]]: tensor<1x4x4x8xf32>, [[B:%.*]]: tensor<1x4x4x16xf32>, [[C:%.*]]: tensor<1x2x4x4xf32>
+func.func @concat(%a: tensor<1x4x4x8xf32>, %b: tensor<1x4x4x16xf32>, %c: tensor<1x2x4x4xf32>) -> tensor<1x26x4x4xf32> {
+  %0 = tensor.empty() : tensor<1x8x4x4xf32>
+  %1 = tensor.empty() : tensor<1x16x4x4xf32>
+  %ta = linalg.transpose ins(%a : tensor<1x4x4x8xf32>) outs(%0 : tensor<1x8x4x4xf32>) permutation = [0, 3, 1, 2]
+  %tb = linalg.transpose ins(%b : tensor<1x4x4x16xf32>) outs(%1 : tensor<1x16x4x4xf32>) permutation = [0, 3, 1, 2]
+  // CHECK: [[T:%.*]] = linalg.transpose ins([[C]] : tensor<1x2x4x4xf32>) {{.*}} permutation = [0, 2, 3, 1]
+  // CHECK: [[Y:%.*]] = tensor.concat dim(3) [[A]], [[B]], [[T]] : {{.*}} -> tensor<1x4x4x26xf32>
+  // CHECK: linalg.transpose ins([[Y]] : {{.*}}) {{.*}} permutation = [0, 3, 1, 2]
+  %y = tensor.concat dim(1) %ta, %tb, %c : (tensor<1x8x4x4xf32>, tensor<1x16x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x26x4x4xf32>
+  return %y : tensor<1x26x4x4xf32>
+}
+
+// With a tie it stays.
+// CHECK-LABEL: func.func @concat_tie
+// CHECK: tensor.concat dim(1)
+func.func @concat_tie(%a: tensor<1x4x4x8xf32>, %c: tensor<1x2x4x4xf32>) -> tensor<1x10x4x4xf32> {
+  %0 = tensor.empty() : tensor<1x8x4x4xf32>
+  %ta = linalg.transpose ins(%a : tensor<1x4x4x8xf32>) outs(%0 : tensor<1x8x4x4xf32>) permutation = [0, 3, 1, 2]
+  %y = tensor.concat dim(1) %ta, %c : (tensor<1x8x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x10x4x4xf32>
+  return %y : tensor<1x10x4x4xf32>
+}
