@@ -21,7 +21,7 @@ from eyas.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from eyas.explain.timing import Timing
+    from eyas.explain.report import Dispatch, Report
     from eyas.runtime import Module
 
 NAME = "bench"
@@ -95,34 +95,43 @@ def statistics(times: list[float]) -> dict[str, Any]:
     return {"runs": len(times), **{name: round(float(value), 3) for name, value in zip(names, values, strict=True)}}
 
 
-def profile(module: Module, inputs: list[Any], runs: int, entry: str | None = None) -> list[dict[str, Any]]:
-    """One row for each kernel, slowest first: microseconds of all its dispatches in one call."""
-    from eyas.explain.timing import timings
+def profile(module: Module, inputs: list[Any], runs: int, entry: str = "") -> list[dict[str, Any]]:
+    """One row for each kernel, slowest first: all its dispatches of one call together."""
+    from eyas.explain.machine import this_machine
+    from eyas.explain.report import make_report
 
-    workers = module.device["workers"]
-    kernels = {kernel["name"]: kernel for kernel in module.manifest.get("kernels", ())}
-    dispatches: dict[str, list[Timing]] = {}
-    for timing in timings(module.profile(*inputs, runs=runs, entry=entry), workers):
-        dispatches.setdefault(timing.name, []).append(timing)
-    total = sum(one.us for same in dispatches.values() for one in same) or 1.0
-    rows = []
-    for name, same in dispatches.items():
-        kernel, us = kernels.get(name, {}), sum(one.us for one in same)
-        flops = (kernel.get("flops") or 0) * len(same)
-        rows.append(
-            {
-                "name": name,
-                "dispatches": len(same),
-                "us": round(us, 2),
-                "share": round(us / total, 4),
-                "gflop_per_s": round(flops / (us * 1e3), 2) if flops and us else None,
-                "idle": round(sum(one.idle_us for one in same) / (us * workers), 4) if us else 0.0,
-                "grid": list(same[0].grid),
-                "strategy": kernel.get("strategy", ""),
-                "knobs": kernel.get("knobs", ""),
-            }
-        )
-    return sorted(rows, key=lambda row: -row["us"])
+    function = choose_entry(module, entry)
+    measured = module.profile(*inputs, runs=runs, entry=function)
+    report = make_report(module.manifest, function, measured, [], this_machine(module._device))
+    kernels: dict[str, list[Dispatch]] = {}
+    for dispatch in report.dispatches:
+        kernels.setdefault(dispatch.kernel, []).append(dispatch)
+    return sorted((_kernel_row(same, report) for same in kernels.values()), key=lambda row: -row["us"])
+
+
+def _kernel_row(same: list[Dispatch], report: Report) -> dict[str, Any]:
+    first, machine, us = same[0], report.machine, sum(one.us for one in same)
+    seconds = max(us, 1e-3) / 1e6
+    flops = None if first.flops is None else first.flops * len(same)
+    bytes_ = sum(one.bytes for one in same)
+    return {
+        "name": first.kernel,
+        "dispatches": len(same),
+        "us": round(us, 2),
+        "share": round(sum(one.share for one in same), 4),
+        "flops": flops,
+        "gflop_per_s": round(flops / seconds / 1e9, 2) if flops else None,
+        "of_peak": round(flops / seconds / machine.flops_per_s, 4) if flops else None,
+        "bytes": bytes_,
+        "gb_per_s": round(bytes_ / seconds / 1e9, 2),
+        "of_bandwidth": round(bytes_ / seconds / machine.memory.bytes_per_s, 4),
+        "of_limit": round(sum(one.limit_us for one in same) / max(us, 1e-3), 4),
+        "idle": round(sum(one.idle_us for one in same) / (us * machine.workers), 4) if us else 0.0,
+        "grid": list(first.grid),
+        "strategy": first.strategy,
+        "knobs": first.knobs,
+        "why": max(same, key=lambda one: one.us).why,
+    }
 
 
 def _print(report: dict[str, Any]) -> None:
@@ -132,9 +141,11 @@ def _print(report: dict[str, Any]) -> None:
     median, least, low, high = (show_time(report[name]) for name in ("median_us", "min_us", "p5_us", "p95_us"))
     print(f"median {median}, min {least}, 5 to 95 %: {low} to {high}, {report['runs']} runs{speed}")
     if "dispatches" in report:
-        rows = [("us", "share", "GFLOP/s", "idle", "n", "grid", "strategy", "knobs", "kernel")]
+        columns = ("us", "share", "GFLOP/s", "peak", "GB/s", "mem", "limit", "idle", "n")
+        rows: list[tuple[Any, ...]] = [(*columns, "grid", "strategy", "knobs", "kernel")]
         for r in report["dispatches"]:
-            speed = f"{r['gflop_per_s']:.1f}" if r["gflop_per_s"] else ""
-            times = f"{r['us']:.1f}", f"{r['share']:.1%}", speed, f"{r['idle']:.0%}"
-            rows.append((*times, r["dispatches"], show_grid(r["grid"]), r["strategy"], r["knobs"], r["name"]))
-        print_table(rows, numbers=(0, 1, 2, 3, 4))
+            speed = (f"{r['gflop_per_s']:.1f}", f"{r['of_peak']:.0%}") if r["flops"] else ("", "")
+            memory = f"{r['gb_per_s']:.1f}", f"{r['of_bandwidth']:.0%}", f"{r['of_limit']:.0%}", f"{r['idle']:.0%}"
+            numbers = f"{r['us']:.1f}", f"{r['share']:.1%}", *speed, *memory, r["dispatches"]
+            rows.append((*numbers, show_grid(r["grid"]), r["strategy"], r["knobs"], r["name"]))
+        print_table(rows, numbers=range(len(columns)))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eyas.cli.main import main
+from eyas.explain import machine
 
 MODEL = """
 func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x3xf32>) -> (tensor<4x3xf32>, tensor<4x8xf32>) {
@@ -32,6 +33,15 @@ class Done:
     @property
     def json(self) -> Any:
         return json.loads(self.out)
+
+
+@pytest.fixture(autouse=True)
+def quick_limits(tmp_path, monkeypatch):
+    """The machine's limits are measured in no time, and those of a busy machine are not kept."""
+    monkeypatch.setattr(machine, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(machine, "_MILLISECONDS", 2)
+    monkeypatch.setattr(machine, "_ROUNDS", 1)
+    monkeypatch.setattr(machine, "_MEMORY_BYTES", 8 << 20)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def test_help_lists_every_command_and_imports_nothing_heavy():
         "print('heavy:', sorted(heavy))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    for command in ("compile", "run", "bench", "inspect", "opt", "targets", "devices", "version"):
+    for command in ("compile", "run", "bench", "explain", "inspect", "opt", "targets", "devices", "version"):
         assert f"  {command} " in done.stdout
     assert "heavy: []" in done.stdout
 
@@ -66,8 +66,11 @@ def test_bench_reports_statistics_and_flops(eyas, module):
     assert 0 < report["min_us"] <= report["p5_us"] <= report["median_us"] <= report["p95_us"]
     assert report["flops"] == 2 * 4 * 3 * 8 and report["gflop_per_s"] > 0
     assert sum(row["share"] for row in report["dispatches"]) == pytest.approx(1, abs=0.01)
+    product = next(row for row in report["dispatches"] if row["flops"])
+    assert product["bytes"] == 4 * (32 + 24 + 12) and product["why"] and product["of_peak"] > 0
     text = eyas("bench", module, "--runs", 3, "--per-dispatch").out
     assert "median" in text and "5 to 95 %" in text and "GFLOP/s" in text and "matmul" in text
+    assert "limit  idle  n  grid" in text
 
 
 def test_inspect_shows_provenance_kernels_and_digests(eyas, module):

@@ -6,17 +6,6 @@ import json
 
 import pytest
 
-from eyas.explain import machine
-
-
-@pytest.fixture(autouse=True)
-def quick(tmp_path, monkeypatch):
-    """Limits that take no time to measure."""
-    monkeypatch.setenv("EYAS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(machine, "_MILLISECONDS", 2)
-    monkeypatch.setattr(machine, "_ROUNDS", 1)
-    monkeypatch.setattr(machine, "_MEMORY_BYTES", 8 << 20)
-
 
 def test_the_table_has_every_dispatch_totals_and_reasons(eyas, module):
     done = eyas("explain", module, "--runs", 3, "--threads", 1)
