@@ -7,19 +7,25 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from eyas.cache.digest import attempt
+from eyas.cache.modules import ModuleCache
+from eyas.cache.store import open_store
 from eyas.errors import CallError, ModuleError, UsageError
 from eyas.frontends import import_model
-from eyas.frontends.entries import Entry, import_entries, import_entry
-from eyas.frontends.program import ImportedProgram, Signature
-from eyas.ir import clone_into
+from eyas.frontends.collection import paused_collection
+from eyas.frontends.staging import Staged, stage
 from eyas.module import container
-from eyas.pipelines.compiler import Compilation
-from eyas.pipelines.phases import Options
 from eyas.runtime import Module
 from eyas.runtime.module import load_open_file
 from eyas.targets import Target
+
+# What only a compilation needs is imported by those who compile: a module from the cache is there before MLIR would be.
+if TYPE_CHECKING:
+    from eyas.frontends.program import ImportedProgram, Signature
+    from eyas.pipelines.compiler import CompiledProgram
+    from eyas.pipelines.phases import Options
 
 
 def compile(
@@ -36,6 +42,7 @@ def compile(
     dump_phases: str | Path | None = None,
     max_arena_bytes: int = 0,
     progress: bool | None = None,
+    cache: bool = True,
 ) -> Module:
     """Compiles a model for this machine and loads it; the result is called as the model is.
 
@@ -44,8 +51,8 @@ def compile(
     which of their sizes may change (`torch.export.Dim`s, or names for ONNX). `carry` keeps arguments inside: {0: 0}
     means that argument 0 starts as its example and is replaced by result 0 after each call. `disable` leaves passes or
     strategies out, `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory
-    for intermediate values. `progress` shows it on stderr: None means when that is a terminal. A module for another
-    `target` can only be saved.
+    for intermediate values. `progress` shows it on stderr: None means when that is a terminal. Without `cache` nothing
+    that was compiled before is used or kept. A module for another `target` can only be saved.
 
         module = eyas.compile(model, (x,))
         module(x); module.save("model.eyas")
@@ -63,20 +70,68 @@ def compile(
         )
     if threads is not None and threads < 1:
         raise UsageError(f"threads={threads}: give 1 or more, or None for all CPUs of this process")
-    if isinstance(model, Exported):
-        if example_inputs or kwargs or dynamic_shapes is not None or carry:
-            raise UsageError("an exported program already has its inputs; pass it alone")
-        imported = model._copy()
-    elif isinstance(model, Mapping):
-        if example_inputs or kwargs or dynamic_shapes is not None or carry:
-            raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
-        imported = import_entries(model)
-    else:
-        imported = import_entry(Entry(model, example_inputs, kwargs or {}, dynamic_shapes, carry))
-    options = Options(target=target, disable=tuple(disable), max_arena_bytes=max_arena_bytes)
+    given = bool(example_inputs or kwargs or dynamic_shapes is not None or carry)
+    store = open_store() if cache else None
+    modules = ModuleCache.of(store, target, disable, max_arena_bytes)
+    with paused_collection():
+        staged = _stage(model, _Call(example_inputs, kwargs or {}, dynamic_shapes, carry, given), modules)
+    fingerprint = staged.fingerprint
+    if modules is not None and fingerprint is not None and not dump_phases:
+        if (file := modules.find(fingerprint)) is not None:
+            return _load(file, target, device, threads)
+    if staged.is_large:
+        from eyas.codegen.worker import prepare_workers
+
+        prepare_workers()
+    with paused_collection():
+        imported = staged.finish()
+    if modules is not None and fingerprint is None and imported.parameter_bytes <= modules.store.largest_bytes:
+        fingerprint = attempt(lambda: imported.fingerprint)
+        if fingerprint is not None and not dump_phases and (file := modules.find(fingerprint)) is not None:
+            return _load(file, target, device, threads)
+    from eyas.pipelines.phases import Options
+
+    options = Options(target=target, disable=tuple(disable), max_arena_bytes=max_arena_bytes, store=store)
     dump = Path(dump_phases) if dump_phases else None
-    if progress is None:
-        progress = sys.stderr.isatty()
+    program = _compile(imported, options, dump, sys.stderr.isatty() if progress is None else progress)
+    file = modules.keep(fingerprint, program.write) if modules is not None and fingerprint is not None else None
+    return _load(file or program.write_unnamed(), target, device, threads)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What `compile` was told of a model's call. `given` says whether that was anything."""
+
+    inputs: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    dynamic_shapes: Any
+    carry: Mapping[int, int] | None
+    given: bool
+
+
+def _stage(model: Any, call: _Call, modules: ModuleCache | None) -> Staged:
+    if isinstance(model, Exported):
+        if call.given:
+            raise UsageError("an exported program already has its inputs; pass it alone")
+        return Staged(model._copy, weight_bytes=model.program.parameter_bytes)
+    if isinstance(model, Mapping):
+        if call.given:
+            raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
+        from eyas.frontends.entries import import_entries
+
+        return Staged(lambda: import_entries(model))
+    if call.carry:
+        from eyas.frontends.entries import Entry, import_entry
+
+        entry = Entry(model, call.inputs, call.kwargs, call.dynamic_shapes, call.carry)
+        return Staged(lambda: import_entry(entry))
+    most_bytes = -1 if modules is None else modules.store.largest_bytes
+    return stage(model, call.inputs, call.kwargs, call.dynamic_shapes, most_bytes)
+
+
+def _compile(imported: ImportedProgram, options: Options, dump: Path | None, progress: bool) -> CompiledProgram:
+    from eyas.pipelines.compiler import Compilation
+
     if progress:
         from eyas.cli.progress import CompileProgress
 
@@ -86,7 +141,7 @@ def compile(
     else:
         compilation = Compilation.of(imported, options)
         compilation.run(dump=dump)
-    return _load(compilation, device, threads)
+    return compilation.finish()
 
 
 def training_step(
@@ -105,12 +160,11 @@ def training_step(
     return compile(TrainingStep(model, loss, optimizer), example_batch, **options)
 
 
-def _load(compilation: Compilation, device: str, threads: int | None) -> Module:
-    file = compilation.finish().write_unnamed()
+def _load(file: IO[bytes], target: str, device: str, threads: int | None) -> Module:
     try:
         return load_open_file(file, device, threads)
     except ModuleError as error:
-        if Target.parse(compilation.options.target) == Target.host():
+        if Target.parse(target) == Target.host():
             raise
         return ForeignModule(file, error)
 
@@ -168,6 +222,8 @@ class Exported:
 
     def _copy(self) -> ImportedProgram:
         """Compilation changes the module that it is given."""
+        from eyas.ir import clone_into
+
         program = self.program
         return replace(program, module=clone_into(program.module.operation, program.module.context))
 
@@ -187,5 +243,7 @@ def export(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: Any) ->
     if isinstance(model, Mapping):
         if args or kwargs or dynamic_shapes is not None:
             raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
+        from eyas.frontends.entries import import_entries
+
         return Exported(import_entries(model))
     return Exported(import_model(model, *args, dynamic_shapes=dynamic_shapes, **kwargs))

@@ -15,6 +15,7 @@ from eyas.cli.common import example_inputs, print_json, show_bytes
 from eyas.errors import EyasError, UsageError
 
 if TYPE_CHECKING:
+    from eyas.cache.modules import ModuleCache
     from eyas.pipelines.compiler import Compilation
     from eyas.pipelines.phases import Options, Phase
 
@@ -40,20 +41,34 @@ def command(
         Path | None, typer.Option(help="Write weights to this safetensors file, which stays beside the module.")
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes that compile kernels; 0 for one per CPU.")] = 0,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Use and keep nothing; see `eyas cache`.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress and no summary.")] = False,
     json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Compile a model into a module."""
+    from eyas.cache.modules import ModuleCache
+    from eyas.cache.store import open_store
+    from eyas.module.container import read
     from eyas.pipelines.phases import Options, Phase
 
     begin = time.perf_counter()
     last = _phase(to, "--to") if to else Phase.VM
     first = _phase(from_, "--from") if from_ else None
     _check(model, output, external_weights, first, last, bool(input))
-    options = Options(target, tuple(disable or ()), max_arena, workers)
+    store = None if no_cache else open_store()
+    options = Options(target, tuple(disable or ()), max_arena, workers, store=store)
     output = output or model.with_suffix(".mlir" if to else ".eyas")
     if output.exists() and output.samefile(model):
         raise UsageError(f"'{output}' would overwrite the model; choose another with -o")
+    modules = fingerprint = None
+    if first is None and not to and not external_weights:
+        modules = ModuleCache.of(store, target, options.disable, max_arena)
+    if modules is not None:
+        fingerprint = _fingerprint(model, input or [], modules)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        if fingerprint is not None and not dump_phases and modules.copy(fingerprint, output):
+            _report(_summary(output, read(output, verify=False).manifest, begin, {}), quiet, json)
+            return
     compilation = _run(model, options, first, last, parameters, input or [], dump_phases, quiet or json)
     if to:
         output.write_text(compilation.as_text())
@@ -63,7 +78,23 @@ def command(
     output.parent.mkdir(parents=True, exist_ok=True)
     finished = compilation.finish(external_weights)
     finished.write(output)
-    summary = _summary(output, finished.manifest, time.perf_counter() - begin, compilation.seconds)
+    if modules is not None and fingerprint is not None:
+        modules.keep_copy(fingerprint, output)
+    _report(_summary(output, finished.manifest, begin, compilation.seconds), quiet, json)
+
+
+def _fingerprint(model: Path, inputs: list[str], modules: ModuleCache) -> str | None:
+    """The digest by which this very compilation is found again; None for what has one only once it is imported."""
+    from eyas.frontends import frontend_of
+    from eyas.frontends.staging import stage
+
+    if frontend_of(model) != "from_onnx":
+        return None
+    arrays, named = example_inputs(inputs)
+    return stage(str(model), arrays, named, None, modules.store.largest_bytes).fingerprint
+
+
+def _report(summary: dict[str, Any], quiet: bool, json: bool) -> None:
     if json:
         print_json(summary)
     elif not quiet:
@@ -137,7 +168,7 @@ def _progress(quiet: bool) -> Any:
     return CompileProgress()
 
 
-def _summary(output: Path, manifest: Any, seconds: float, phases: dict[str, float]) -> dict[str, Any]:
+def _summary(output: Path, manifest: Any, begin: float, phases: dict[str, float]) -> dict[str, Any]:
     return {
         "module": str(output),
         "bytes": output.stat().st_size,
@@ -145,7 +176,8 @@ def _summary(output: Path, manifest: Any, seconds: float, phases: dict[str, floa
         "kernels": len(manifest["kernels"]),
         "flops": manifest["flops"],
         **manifest["memory"],
-        "seconds": round(seconds, 3),
+        "cached": not phases,
+        "seconds": round(time.perf_counter() - begin, 3),
         "phase_seconds": {name: round(value, 3) for name, value in phases.items()},
     }
 
@@ -154,4 +186,6 @@ def _print(summary: dict[str, Any]) -> None:
     parts = [show_bytes(summary["bytes"]), f"{summary['kernels']} kernels for {summary['target']}"]
     if summary.get("arena_bytes"):
         parts.append(f"arena {show_bytes(summary['arena_bytes'])}")
+    if summary["cached"]:
+        parts.append("from the cache")
     print(f"{summary['module']}: {', '.join(parts)}, {summary['seconds']:.1f} s")

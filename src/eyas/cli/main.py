@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from eyas.cli import bench, compile, devices, explain, inspect, opt, run, targets, verify, version
+from eyas.cli import bench, cache, compile, devices, explain, inspect, opt, run, targets, verify, version
 from eyas.errors import EyasError
 
 app = typer.Typer(
@@ -23,7 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: importing rich would double the time of `eyas --help`
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (compile, run, bench, explain, verify, inspect, opt, targets, devices, version):
+for command in (compile, run, bench, explain, verify, inspect, opt, targets, devices, cache, version):
     app.command(command.NAME)(command.command)
 
 

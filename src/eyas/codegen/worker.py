@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
@@ -23,12 +23,14 @@ from eyas.errors import EyasError, InternalError
 
 @dataclass(frozen=True)
 class Job:
-    """One dispatch: its module as MLIR bytecode, and how to compile it."""
+    """One dispatch: its module as MLIR bytecode, and how to compile it. `text` is the module without names and
+    locations: jobs with equal texts make equal code."""
 
     name: str
     bytecode: bytes
     target: str
     disabled: tuple[str, ...] = ()
+    text: str = ""
 
 
 def compile_jobs(jobs: Sequence[Job], workers: int, on_done: Callable[[str], None] | None = None) -> list[Any]:
@@ -68,6 +70,11 @@ def compile_jobs(jobs: Sequence[Job], workers: int, on_done: Callable[[str], Non
     return results
 
 
+def prepare_workers(workers: int = 0) -> None:
+    """Starts the children of a compilation that is to come, so that they are ready when it has jobs for them."""
+    _children.prepare((workers or len(os.sched_getaffinity(0))) - 1)
+
+
 def _serve(jobs: Sequence[Job], queue: SimpleQueue, results: list[Any], on_done: Callable | None) -> None:
     child = _children.take()
     while True:
@@ -101,7 +108,7 @@ class _Child:
     def compile(self, job: Job) -> Any:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.jobs += 1
-        _send(self.process.stdin, job)
+        _send(self.process.stdin, replace(job, text=""))
         return _receive(self.process.stdout)
 
     def close(self) -> None:
@@ -130,6 +137,12 @@ class _Children:
                     return child
         return _Child()
 
+    def prepare(self, count: int) -> None:
+        """Sees to it that `count` children wait."""
+        with self._lock:
+            self._idle = [child for child in self._idle if child.owner == os.getpid() and child.process.poll() is None]
+            self._idle += [_Child() for _ in range(count - len(self._idle))]
+
     def give_back(self, child: _Child) -> None:
         if child.jobs >= self.MOST_JOBS:
             child.close()
@@ -154,6 +167,14 @@ def _run(job: Job) -> Any:
 
     module = parse_module(job.bytecode, _worker_context(), job.name)
     return compile_dispatch(module, Target.parse(job.target), frozenset(job.disabled))
+
+
+def _warm_up() -> None:
+    """Loads what every job needs, while the parent is still busy with the first."""
+    from eyas.codegen.llvm_cpu.backend import _worker_context
+    from eyas.codegen.llvm_cpu.compile import compile_dispatch  # noqa: F401
+
+    _worker_context()
 
 
 def _run_safely(job: Job) -> Any:
@@ -183,6 +204,7 @@ def main() -> None:
     """The child's loop. Its own prints must not reach the pipe."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    _warm_up()
     while True:
         try:
             job = _receive(sys.stdin.buffer)

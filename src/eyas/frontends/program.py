@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from eyas.cache.digest import digests_of_arrays, key_of
 from eyas.frontends.parameters import Parameter
 from eyas.frontends.trees import CallTree, Tree
 from eyas.ir import mlir
@@ -102,6 +103,23 @@ class ImportedProgram:
         return self._digest
 
     @property
+    def fingerprint(self) -> str:
+        """A digest of all that the compiled module depends on: also how calls nest, where ops come from, and the
+        order of the parameters."""
+        entries = [
+            (name, str(one.signature), _bounds(one.signature), one.in_tree.to_json(), one.out_tree.to_json())
+            for name, one in self.entries.items()
+        ]
+        weights = [(one.name, one.dtype, one.shape) for one in self.parameters.values()]
+        return key_of(
+            self.module.operation.get_asm(enable_debug_info=True),
+            (self.source.kind, self.source.description),
+            (entries, [one.mutates for one in self.entries.values()]),
+            (list(self.parameters), weights),
+            digests_of_arrays(one.array() for one in self.parameters.values()),
+        )
+
+    @property
     def parameter_bytes(self) -> int:
         return sum(parameter.nbytes for parameter in self.parameters.values())
 
@@ -114,6 +132,10 @@ class ImportedProgram:
         entries = self.entries.items()
         calls = ", ".join(f"{'' if len(entries) == 1 else name}{entry.signature}" for name, entry in entries)
         return f"{self.source.kind} program {self.source.description} {calls}, {weights}"
+
+
+def _bounds(signature: Signature) -> list[tuple[str, int, int | None]]:
+    return [(name, low, high) for name, (low, high) in signature.symbols.items()]
 
 
 def count_ops(root: mlir.Operation) -> Counter[str]:

@@ -26,8 +26,8 @@ from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends import from_torch, trees
 from eyas.frontends.program import EntryPoint, ImportedProgram, Signature, Source
 from eyas.frontends.states import bind_states, initial_values
-from eyas.frontends.torch_states import is_written
-from eyas.frontends.torch_weights import as_numpy
+from eyas.frontends.torch_aliases import is_written
+from eyas.frontends.torch_tensors import as_numpy
 
 # Their tensors start as zeros, which is what makes a state without a first step.
 _OPTIMIZERS = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop)

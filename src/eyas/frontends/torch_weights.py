@@ -13,10 +13,11 @@ from torch_mlir.extras.fx_importer import (
     FxImporterHooks,
 )
 
-from eyas.frontends.dtypes import numpy_dtype, short_name
+from eyas.frontends.dtypes import short_name
 from eyas.frontends.literals import LARGEST_INLINE_BYTES, by_name, by_value, literal
 from eyas.frontends.parameters import Parameter
 from eyas.frontends.torch_control_flow import ControlFlowImporter
+from eyas.frontends.torch_tensors import as_numpy, identity
 from eyas.ir import mlir
 
 
@@ -76,13 +77,6 @@ class Weights(FxImporterHooks):
         return key
 
 
-def identity(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """Equal for tensors that are the same memory seen the same way."""
-    if tensor.layout != torch.strided or not tensor.data_ptr():
-        return (id(tensor),)
-    return (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
-
-
 class LiteralImporter(ControlFlowImporter):
     """Asks the hook for every literal tensor; the base class would first copy booleans to bytes."""
 
@@ -111,13 +105,3 @@ def place_of(node: torch.fx.Node) -> tuple[str, tuple[str, int] | None]:
     stack = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values() if not path.startswith("_empty")]
     path = f"{stack[-1]}/" if stack and stack[-1] else ""
     return f"{path}{node.name}", (file, int(line)) if file else None
-
-
-def as_numpy(tensor: torch.Tensor) -> Any:
-    """A NumPy view of a tensor's memory; a copy only for tensors that are not in the host's memory."""
-    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
-    if tensor.dtype == torch.bfloat16:
-        return tensor.view(torch.int16).numpy().view(numpy_dtype("bf16"))
-    if tensor.dtype.is_floating_point and tensor.itemsize == 1:
-        return tensor.view(torch.uint8).numpy().view(numpy_dtype(short_name(str(tensor.dtype), "a weight")))
-    return tensor.numpy()

@@ -21,8 +21,10 @@ from torch.export.graph_signature import (
 )
 from torch.utils import _pytree as pytree
 
-from eyas.frontends.from_torch import export_model, import_exported
-from eyas.frontends.torch_weights import as_numpy, place_of
+from eyas.frontends.from_torch import import_exported
+from eyas.frontends.torch_export import export_model
+from eyas.frontends.torch_tensors import as_numpy
+from eyas.frontends.torch_weights import place_of
 from eyas.verification.source import Layer, Reference, Source, Tapped
 
 

@@ -140,7 +140,7 @@ def _takes_examples(model: Any) -> bool:
 
 def _as_array(leaf: Any, dtype: str) -> np.ndarray:
     if type(leaf).__module__.partition(".")[0] == "torch":
-        from eyas.frontends.torch_weights import as_numpy
+        from eyas.frontends.torch_tensors import as_numpy
 
         return as_numpy(leaf)
     return np.asarray(leaf).astype(numpy_dtype(dtype), copy=False)

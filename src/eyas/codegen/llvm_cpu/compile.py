@@ -21,6 +21,9 @@ from eyas.passes.codegen.guard_division import GuardDivision
 from eyas.targets import Target
 
 _GENERALIZE = "linalg-generalize-named-ops,canonicalize,cse"
+# Unrolled code is thousands of ops that use the same few indices: merging them first, and then going from the last op
+# to the first, takes a tenth of the time that the canonicaliser's own order does.
+_SIMPLIFY = "cse,canonicalize{top-down=false},cse"
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def compile_dispatch(module: mlir.Module, target: Target, disabled: frozenset[st
         GuardDivision().run(lowered)
         if "expand-math" not in disabled:
             ExpandMath(fma=target.has_fma).run(lowered)
-        run_upstream(lowered, "canonicalize,cse")
+        run_upstream(lowered, _SIMPLIFY)
         lower_to_llvm(lowered, target)
         object_ = emit_object(lowered, target, 0 if "optimize-llvm" in disabled else 3)
     grid = tuple(

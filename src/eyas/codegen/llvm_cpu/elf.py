@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eyas.errors import InternalError
 
@@ -80,6 +80,12 @@ class ObjectFile:
     flags: int
     sections: list[Section]
     symbols: list[Symbol]
+
+    def rename(self, old: str, new: str) -> None:
+        """Gives a global symbol another name."""
+        self.symbols[:] = [
+            replace(one, name=new) if one.name == old and one.binding != STB_LOCAL else one for one in self.symbols
+        ]
 
 
 def parse_object(data: bytes, name: str) -> ObjectFile:

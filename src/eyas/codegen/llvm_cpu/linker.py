@@ -24,8 +24,10 @@ _SLOT_BYTES = 8
 _PAGE = 0x1000  # what AArch64's ADRP calls a page, whatever the kernel uses
 
 
-def link(objects: Sequence[bytes], exports: Sequence[str], target: Target) -> bytes:
+def link(objects: Sequence[bytes], exports: Sequence[str], target: Target, entry: str = "") -> bytes:
     """One ELF64 ET_DYN image with `exports` and the ABI version as its dynamic symbols.
+
+    With `entry`, each object defines one export, the one in its place, under that name.
 
     Raises InternalError when an export is missing, a symbol is defined twice or cannot be imported, or an object has a
     relocation that the linker does not know; the message names the symbol and the object.
@@ -34,6 +36,9 @@ def link(objects: Sequence[bytes], exports: Sequence[str], target: Target) -> by
     for one in parsed:
         if one.machine != target.elf_machine:
             raise InternalError(f"{one.name} is for ELF machine {one.machine}, {target} for {target.elf_machine}")
+    if entry:
+        for one, name in zip(parsed, exports, strict=True):
+            one.rename(entry, name)
     linking = _Linking(MACHINES[target.elf_machine], parsed, list(exports), SymbolTable(parsed, exports))
     linking.sort_sections()
     linking.lay_out()

@@ -10,12 +10,17 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
+from eyas.cache.dispatches import DispatchCache
+from eyas.cache.store import Store
 from eyas.codegen.llvm_cpu.compile import CompiledDispatch
 from eyas.codegen.llvm_cpu.linker import link
 from eyas.codegen.worker import Job, compile_jobs
 from eyas.dialects import codegen, flow, hal
 from eyas.ir import Pass
 from eyas.targets import Target
+
+_ENTRY = "dispatch"
+"""What the function is called in each object file."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +35,17 @@ class CompileExecutables(Pass):
     disable: tuple[str, ...] = ()
     workers: int = 0
     on_done: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    store: Store | None = field(default=None, compare=False, repr=False)
+    """Where dispatches that were compiled before are looked for."""
 
     def run(self, module: mlir.Module) -> None:
         target = Target.parse(self.target)
         kernels = [op for op in module.body.operations if flow.is_executable(op)]
         if not kernels:
             return
-        jobs = [Job(_name(op), _bytecode(op), str(target), self.disable) for op in kernels]
-        workers = self.workers or len(os.sched_getaffinity(0))
-        compiled = compile_jobs(jobs, workers, self.on_done)
-        image = link([one.object for one in compiled], [job.name for job in jobs], target)
+        jobs = [_job(op, target, self.disable) for op in kernels]
+        compiled = self._compile(jobs)
+        image = link([one.object for one in compiled], [job.name for job in jobs], target, _ENTRY)
         exports = [_export(op, one) for op, one in zip(kernels, compiled, strict=True)]
         with mlir.InsertionPoint(module.body), mlir.Location.unknown():
             hal.ExecutableOp(
@@ -53,19 +59,36 @@ class CompileExecutables(Pass):
         for op in kernels:
             op.operation.erase()
 
+    def _compile(self, jobs: list[Job]) -> list[CompiledDispatch]:
+        workers = self.workers or len(os.sched_getaffinity(0))
+        cache = DispatchCache.of(self.store)
+        if cache is None:
+            return compile_jobs(jobs, workers, self.on_done)
+        found = cache.find(jobs)
+        missing = [job for job, one in zip(jobs, found, strict=True) if one is None]
+        if self.on_done is not None:
+            for job, one in zip(jobs, found, strict=True):
+                if one is not None:
+                    self.on_done(job.name)
+        made = compile_jobs(missing, workers, self.on_done)
+        cache.keep(missing, made)
+        rest = iter(made)
+        return [next(rest) if one is None else one for one in found]
+
 
 def _name(function: mlir.OpView) -> str:
     return function.attributes["sym_name"].value
 
 
-def _bytecode(function: mlir.OpView) -> bytes:
-    """A module of its own with just this function."""
+def _job(function: mlir.OpView, target: Target, disable: tuple[str, ...]) -> Job:
+    """A module of its own with just this function, under a name that all share: what is equal compiles to the same."""
     single = mlir.Module.create(function.operation.location)
     with mlir.InsertionPoint(single.body):
-        function.operation.clone()
+        function.operation.clone().attributes["sym_name"] = mlir.StringAttr.get(_ENTRY)
     buffer = io.BytesIO()
     single.operation.write_bytecode(buffer)
-    return buffer.getvalue()
+    text = single.operation.get_asm(enable_debug_info=False, assume_verified=True)
+    return Job(_name(function), buffer.getvalue(), str(target), disable, text)
 
 
 def _export(function: mlir.OpView, compiled: CompiledDispatch) -> mlir.DictAttr:

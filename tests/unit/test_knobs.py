@@ -1,0 +1,44 @@
+"""Environment variables: where the cache is and how large."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eyas import knobs
+from eyas.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("eyas_cache", "xdg", "expected"),
+    [
+        ("/a/b", "/x", Path("/a/b")),
+        ("", "/x", Path("/x/eyas")),
+        ("", "relative", Path("/home/me/.cache/eyas")),
+        ("", "", Path("/home/me/.cache/eyas")),
+        ("~/c", "", Path("/home/me/c")),
+        ("off", "/x", None),
+        ("0", "/x", None),
+    ],
+)
+def test_the_folder(monkeypatch, eyas_cache, xdg, expected):
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("EYAS_CACHE", eyas_cache)
+    monkeypatch.setenv("XDG_CACHE_HOME", xdg)
+    assert knobs.cache_folder() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", 7), ("1000", 1000), ("2K", 2048), ("1.5 GiB", 3 << 29), ("3mb", 3 << 20), ("0", 0)]
+)
+def test_the_limit(monkeypatch, text, expected):
+    monkeypatch.setenv("EYAS_CACHE_LIMIT", text)
+    assert knobs.cache_limit_bytes(7) == expected
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "4X", "1e9"])
+def test_a_limit_that_is_no_number(monkeypatch, text):
+    monkeypatch.setenv("EYAS_CACHE_LIMIT", text)
+    with pytest.raises(UsageError, match="EYAS_CACHE_LIMIT"):
+        knobs.cache_limit_bytes(7)
