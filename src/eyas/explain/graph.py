@@ -8,8 +8,8 @@ from itertools import groupby
 from eyas.explain.colors import heat
 from eyas.explain.report import Dispatch, Report
 
-_WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _LEFT = 250, 26, 16, 14, 64
-_MOST_LETTERS = 32
+_WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _LEFT = 290, 26, 16, 14, 64
+_MOST_LETTERS = 33
 
 
 def draw_graph(report: Report) -> str:
@@ -46,9 +46,10 @@ def _box(one: Dispatch, x: int, y: int, greatest_us: float) -> str:
     fill, ink = heat(one.us / greatest_us)
     name = one.short_name if len(one.short_name) <= _MOST_LETTERS else one.short_name[: _MOST_LETTERS - 1] + "…"
     return (
-        f'<g class="box" data-dispatch="{one.index}" tabindex="0"><rect x="{x}" y="{y}" width="{_WIDTH}"'
-        f' height="{_HEIGHT}" rx="5" fill="{fill}"/><text x="{x + 8}" y="{y + 17}" fill="{ink}">{escape(name)}</text>'
-        f'<text x="{x + _WIDTH - 8}" y="{y + 17}" fill="{ink}" text-anchor="end">{one.us:.1f}</text></g>'
+        f'<g class="box" data-dispatch="{one.index}" tabindex="0" style="fill:{ink}"><title>{escape(one.title)}</title>'
+        f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" fill="{fill}"/>'
+        f'<text x="{x + 8}" y="{y + 17}">{escape(name)}</text>'
+        f'<text x="{x + _WIDTH - 8}" y="{y + 17}" text-anchor="end">{one.us:.1f}</text></g>'
     )
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # Below these parts of a dispatch's time a reason is not worth a sentence.
 _NEAR_LIMIT, _IDLE, _GAP = 0.85, 0.1, 0.2
 _TINY_US = 3.0
+# A worker that was busy for less than this part of another's time was held up by something else.
+_TOOK_PART = 0.1
 _STRATEGY_OF_PRODUCTS = "contraction"
 
 
@@ -57,6 +59,8 @@ def _waiting(dispatch: Dispatch, machine: Machine) -> list[str]:
     if workgroups == 1:
         return [f"{waited}: there is one workgroup, so one worker does all of it"]
     busy = ", ".join(_us(one) for one in dispatch.busy_us)
+    if workgroups >= 2 * workers and min(dispatch.busy_us) < _TOOK_PART * max(dispatch.busy_us):
+        return [f"{waited}: a worker hardly took part (busy: {busy}); another program had its core"]
     if workgroups % workers:
         return [f"{waited}: {workgroups} workgroups for {workers} workers do not come out even (busy: {busy})"]
     return [f"{waited}: workers were busy for {busy}"]

@@ -27,8 +27,9 @@ def draw_roofline(report: Report) -> str:
     parts = [f'<svg id="roofline" width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">']
     parts.append("<title>Roofline: GFLOP/s over flops per byte</title>")
     parts += _grid(x_axis, y_axis)
+    names: list[float] = []  # heights of those that are written
     for level in machine.levels:
-        parts += _roof(level.name, level.bytes_per_s / 1e9, peak, x_axis, y_axis)
+        parts += _roof(level.name, level.bytes_per_s / 1e9, peak, x_axis, y_axis, names)
     y = y_axis(peak)
     parts.append(f'<text class="roof-name" x="{_WIDTH - _RIGHT + 4}" y="{y + 4:.1f}">{peak:.0f} GFLOP/s</text>')
     greatest = max((one.us for one in report.dispatches), default=0.0) or 1.0
@@ -79,13 +80,14 @@ def _grid(x_axis: _Axis, y_axis: _Axis) -> list[str]:
     return parts
 
 
-def _roof(name: str, gb_per_s: float, peak: float, x_axis: _Axis, y_axis: _Axis) -> list[str]:
-    """The slope of one level of memory up to the peak, and along it."""
+def _roof(name: str, gb_per_s: float, peak: float, x_axis: _Axis, y_axis: _Axis, names: list[float]) -> list[str]:
+    """The slope of one level of memory up to the peak, and along it. Its name stays clear of those above."""
     left = max(10.0**x_axis.low, 10.0**y_axis.low / gb_per_s)
     ridge, right = peak / gb_per_s, 10.0**x_axis.high
     points = [(left, left * gb_per_s), (ridge, peak), (right, peak)]
     path = "L".join(f"{x_axis(x):.1f} {y_axis(y):.1f}" for x, y in points)
-    x, y = x_axis(left) + 4, y_axis(left * gb_per_s) - 4
+    x, y = x_axis(left) + 4, max([y_axis(left * gb_per_s) + 12, *(one + 12 for one in names)])
+    names.append(y)
     return [
         f'<path class="roof" d="M{path}"/>',
         f'<text class="roof-name" x="{x:.1f}" y="{y:.1f}">{name} {gb_per_s:.0f} GB/s</text>',

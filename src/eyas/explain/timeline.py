@@ -20,7 +20,7 @@ def draw_timeline(report: Report, events: Sequence[Event]) -> str:
     start_ns = min((event.start_ns for event in ran), default=0)
     length_ns = max((event.end_ns for event in ran), default=1) - start_ns or 1
     height = workers * _ROW + _BOTTOM
-    scale = (_WIDTH - _LEFT - 10) / length_ns
+    scale = (_WIDTH - _LEFT - 30) / length_ns
     greatest = max((one.us for one in report.dispatches), default=0.0) or 1.0
     parts = [f'<svg id="timeline" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" role="img">']
     parts.append("<title>What each worker does in a call</title>")
