@@ -160,7 +160,7 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
 
 
 def _schedule(options: Options) -> list[Pass | Upstream]:
-    strategies_off = {"rows", "contraction"} & set(options.disable)
+    strategies_off = {"rows", "contraction", "transforms"} & set(options.disable)
     return [
         _make("convert-flow-to-stream"),
         Upstream("cse"),

@@ -41,7 +41,7 @@ class LinearMap:
             same = matrix[first] == matrix[second]
             even = self._sum(_terms(np.where(same, matrix[first], 0), values))
             odd_row = np.where(same, 0, matrix[first])
-            scale = odd_row[np.flatnonzero(odd_row)[-1]]
+            scale = float(odd_row[np.flatnonzero(odd_row)[-1]])
             odd = self._sum(_terms(odd_row / scale, values))
             results[first] = self._sum([(1.0, even), (scale, odd)])
             results[second] = self._sum([(1.0, even), (-scale, odd)])

@@ -28,6 +28,7 @@ _WORKGROUPS = 16
 @dataclass(frozen=True)
 class Transforms(NestStrategy):
     name: ClassVar[str] = "transforms"
+    part_of: ClassVar[str] = "contraction"
     takes_matrices: ClassVar[bool] = True
 
     @classmethod
