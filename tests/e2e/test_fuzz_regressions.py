@@ -205,6 +205,11 @@ GRAPHS: dict[str, Graph] = {
     "no_places_beside_a_dynamic_dimension": graph(
         "onnx", leaf("f32", 3, 17, 4), leaf("i32", 0, N, kind="index:17"), op("take", 0, 1, axis=1, along=False)
     ),
+    # The importers take NaN for equal to itself.
+    "equal_to_itself_torch": graph("torch", leaf("f32", 65, 7, kind="special"), op("eq", 0, 0)),
+    "equal_to_itself_onnx": graph("onnx", leaf("f16", 65, 7, kind="special"), op("eq", 0, 0)),
+    # The instruction that rounds to bf16 takes subnormal numbers for zero.
+    "largest_is_subnormal": graph("jax", leaf("bf16", 2, kind="special", seed=95), op("amax", 0, axes=(0,), keep=True)),
     "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),
 }
 

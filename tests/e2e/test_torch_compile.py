@@ -47,6 +47,37 @@ def test_graph_breaks():
         torch.testing.assert_close(compiled(x), branchy(x))
 
 
+def test_branches_that_use_new_shapes():
+    """Sizes are arguments of the bodies when Dynamo traces for any shape."""
+
+    def branchy(x):
+        rows = x.shape[0] * 2
+        return torch.cond(x.sum() > 0, lambda x: x.sin() * rows, lambda x: x.cos() + x.shape[0], (x,))
+
+    compiled = torch.compile(branchy, backend=eyas_backend)
+    with torch.no_grad():
+        for size in (3, 5, 6):
+            for sign in (1.0, -1.0):
+                x = torch.rand(size, 4) * sign
+                torch.testing.assert_close(compiled(x), branchy(x))
+
+
+def test_loops_that_use_new_shapes():
+    from torch._higher_order_ops.while_loop import while_loop
+
+    def doubled(x):
+        rows = x.shape[0]
+        count = torch.zeros((), dtype=torch.int64)
+        return while_loop(lambda i, x: x.sum() < 100 * rows, lambda i, x: (i + 1, x * 2 + rows), (count, x))
+
+    compiled = torch.compile(doubled, backend=eyas_backend)
+    with torch.no_grad():
+        for size in (3, 5, 6):
+            x = torch.rand(size, 4)
+            for ours, theirs in zip(compiled(x), doubled(x), strict=True):
+                torch.testing.assert_close(ours, theirs)
+
+
 def test_training_follows_eager():
     def network():
         torch.manual_seed(1)

@@ -130,6 +130,16 @@ PROGRAMS = {
         ),
         (torch.where(X > 1, torch.nan, X),),
     ),
+    "comparisons of odd numbers": (
+        lambda x, y: (
+            *(x == x, x != x, x <= x, x == y, x != y, torch.isclose(x, x), torch.isclose(x, y)),
+            *(torch.isclose(x, y, equal_nan=True), torch.isfinite(x), torch.isfinite(x.long())),
+        ),
+        (
+            torch.tensor([1.0, torch.nan, torch.inf, -torch.inf, 0.0]),
+            torch.tensor([1.0, torch.nan, torch.inf, 2, -0.0]),
+        ),
+    ),
     "bytes": (
         lambda a, b: (
             *(a * 2, a * b, a // 3, a % 3, torch.div(a, b, rounding_mode="floor"), torch.fmod(a, b), a + b, a - b),

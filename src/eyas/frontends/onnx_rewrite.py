@@ -42,6 +42,7 @@ _RULES = {
     "Div": "onnx_rewrite_rare:divide_bytes",
     "Dropout": "onnx_rewrite_select:dropout",
     "Elu": "onnx_rewrite_half:in_f32",
+    "Equal": "onnx_rewrite_rare:equal_to_itself",
     "Einsum": "onnx_rewrite_index:einsum",
     "Gather": "onnx_rewrite_index:gather_nothing",
     "GRU": "onnx_rewrite_recurrent:recurrent",

@@ -13,6 +13,15 @@ from eyas.frontends.onnx_types import operator
 if TYPE_CHECKING:
     from eyas.frontends.onnx_rewrite import Builder
 
+_FLOATS = (TensorProto.BFLOAT16, TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+def equal_to_itself(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Each number but NaN is; the importer says so of NaN too."""
+    if node.input[0] != node.input[1] or b.type_of(node.input[0]) not in _FLOATS:
+        return None
+    return [b.add("Not", b.add("IsNaN", node.input[0]))]
+
 
 def where_same(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """A choice between a value and itself: the importer forgets the condition's shape."""

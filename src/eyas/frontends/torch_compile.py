@@ -17,6 +17,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.utils._python_dispatch import _disable_current_modes
 
 from eyas.frontends.torch_decompositions import decomposition_table
+from eyas.frontends.torch_specialize import has_bodies, specialize
 
 Inputs = Sequence[Any]
 
@@ -97,6 +98,8 @@ class _Compiled:
     def __init__(self, graph: torch.fx.GraphModule, arguments: Inputs, constant: set[int], options: dict[str, Any]):
         import eyas
 
+        if has_bodies(graph):
+            graph = specialize(graph, {i: a for i, a in enumerate(arguments) if not isinstance(a, torch.Tensor)})
         frozen = _Frozen(graph, arguments, constant)
         self.positions = [i for kind, i in frozen.order if kind == "input"]
         with torch.no_grad(), warnings.catch_warnings(), _disable_current_modes():

@@ -15,7 +15,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
         aten.div.Tensor_mode: floor_quotient,
+        aten.eq.Tensor: equal,
         aten.index_put.default: put_nowhere,
+        aten.isclose.default: is_close,
         aten.maximum.default: lambda one, other: _extreme(one, other, torch.gt),
         aten.minimum.default: lambda one, other: _extreme(one, other, torch.lt),
         aten.mul.Tensor: _by_tensor(aten.mul.Tensor),
@@ -34,6 +36,22 @@ def _by_tensor(op: Any) -> Callable[..., Any]:
         return op(one, torch.full((), wrapped, dtype=torch.int8, device=one.device), **kwargs)
 
     return decomposition
+
+
+def equal(one: Any, other: Any) -> Tensor:
+    """The importer takes each number for equal to itself, NaN too; it does not say that of unequal."""
+    if not (isinstance(one, Tensor) and one.is_floating_point()):
+        return NotImplemented
+    return torch.logical_not(one != other)
+
+
+def is_close(one: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Made of `equal`, which sees NaN."""
+    if not (one.is_floating_point() and other.is_floating_point()):
+        return NotImplemented
+    distance = (one - other).abs()
+    close = equal(one, other) | (torch.isfinite(distance) & (distance <= atol + (rtol * other).abs()))
+    return close | ((one != one) & (other != other)) if equal_nan else close
 
 
 def floor_quotient(one: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:

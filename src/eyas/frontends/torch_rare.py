@@ -27,6 +27,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.div.Tensor_mode: quotient,
         aten.fmod.Scalar: rest,
         aten.fmod.Tensor: rest,
+        aten.isfinite.default: is_finite,
         aten.mm.default: product,
         aten.neg.default: negative,
         aten.remainder.Scalar: remainder,
@@ -41,6 +42,13 @@ def choice(condition: Tensor, one: Tensor, other: Tensor) -> Tensor:
     if one is not other:
         return NotImplemented
     return one.expand(torch.broadcast_shapes(condition.shape, one.shape)).clone()
+
+
+def is_finite(x: Tensor) -> Tensor:
+    """Neither infinite nor NaN."""
+    if x.is_complex():
+        return is_finite(x.real) & is_finite(x.imag)
+    return x.abs() < torch.inf if x.is_floating_point() else torch.ones_like(x, dtype=torch.bool)
 
 
 def product(one: Tensor, other: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ PASSES: dict[str, str] = {
     "deduplicate-executables": "dispatch.deduplicate_executables",
     "evaluate-constants": "optimize.evaluate_constants",
     "fuse-gathers": "optimize.fuse_gathers",
+    "expand-bfloats": "codegen.expand_bfloats",
     "expand-math": "codegen.expand_math",
     "fold-index-ranges": "dispatch.fold_index_ranges",
     "convert-float-sizes": "dispatch.convert_float_sizes",

@@ -183,9 +183,9 @@ def _softmax(args, k):
         value = powers / sums
         spread = 2 * np.max(x.errors(), axis=axis, keepdims=True)
         distance = np.where(np.isfinite(x.value - top), np.abs(x.value - top), 0.0)
-        relative = (
-            np.expm1(np.minimum(spread, 50.0)) + (x.shape[axis] + 12 + 4 * distance) * UNIT[wide(x.dtype)] + 4 * u
-        )
+        # JAX rounds the difference in the input's type before it takes the exponential.
+        moved = np.expm1(np.minimum(spread + distance * u, 50.0))
+        relative = moved + (x.shape[axis] + 12 + 4 * distance) * UNIT[wide(x.dtype)] + 4 * u
         error = np.where(np.isnan(value), 0.0, value * relative)
         # An infinity on either side of a bound changes everything.
         error = np.where(np.any(np.isinf(x.errors()), axis=axis, keepdims=True), INFINITY, error)

@@ -16,6 +16,7 @@ from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
 from eyas.dialects import codegen
 from eyas.errors import CompileError
 from eyas.ir import run_upstream
+from eyas.passes.codegen.expand_bfloats import ExpandBfloats
 from eyas.passes.codegen.expand_math import ExpandMath
 from eyas.passes.codegen.guard_division import GuardDivision
 from eyas.targets import Target
@@ -51,6 +52,7 @@ def compile_dispatch(module: mlir.Module, target: Target, disabled: frozenset[st
         GuardDivision().run(lowered)
         if "expand-math" not in disabled:
             ExpandMath(fma=target.has_fma).run(lowered)
+        ExpandBfloats().run(lowered)
         run_upstream(lowered, _SIMPLIFY)
         lower_to_llvm(lowered, target)
         object_ = emit_object(lowered, target, 0 if "optimize-llvm" in disabled else 3)
