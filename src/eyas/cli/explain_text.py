@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eyas.cli.common import print_table, show_bytes, show_grid, show_time
+from eyas.explain.others import BUSY
 from eyas.explain.report import Dispatch, Report
 
 _MOST_NAME, _EXPLAINED = 60, 10
@@ -14,6 +15,10 @@ def print_report(report: Report, top: int | None = None, in_order: bool = False)
     print(f"{report.module} for {report.target} on {report.driver}, {machine.workers} threads")
     levels = ", ".join(f"{level.name} {level.bytes_per_s / 1e9:.0f}" for level in machine.levels)
     print(f"{machine.cpu}: {machine.flops_per_s / 1e9:.0f} GFLOP/s of multiply-adds; reads in GB/s: {levels}")
+    if machine.disturbed:
+        print("measured beside other programs: these limits may be too low, and are not kept")
+    if report.others > BUSY:
+        print(f"other programs had {report.others:.0%} of the CPUs: the times are those of a busy machine")
     slowest = sorted(report.dispatches, key=lambda one: -one.us)
     shown = slowest if top is None else slowest[:top]
     left_out = len(slowest) - len(shown)

@@ -1,16 +1,17 @@
 """How fast this machine is at best: multiply-adds in registers, and reads from each cache and from memory.
 
 Measured on the workers that the module runs on, about a second in all, and kept in the user's cache folder under the
-processor's name and the number of workers.
+processor's name and the number of workers, unless other programs were running.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from eyas.explain.others import BUSY, OtherPrograms
 from eyas.knobs import cache_folder
 from eyas.runtime import _core
 
@@ -38,6 +39,8 @@ class Machine:
     workers: int
     flops_per_s: float
     levels: tuple[Level, ...]
+    disturbed: bool = False
+    """Whether other programs ran meanwhile: then the limits may be too low, and are not kept."""
 
     @property
     def memory(self) -> Level:
@@ -67,7 +70,10 @@ def this_machine(device: _core.Device, again: bool = False) -> Machine:
             return Machine.from_json(json.loads(path.read_text()))
         except (OSError, ValueError, KeyError, TypeError):
             pass
+    others = OtherPrograms()
     machine = _measure(device, info["name"], info["workers"])
+    if others.share() > BUSY:
+        return replace(machine, disturbed=True)
     if path is not None:
         _store(path, machine)
     return machine

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eyas.explain.machine import this_machine
+from eyas.explain.others import OtherPrograms
 from eyas.explain.report import Report, make_report
 from eyas.runtime import Event, Module
 
@@ -28,11 +29,11 @@ def explain(
     measures the machine's limits again where they were stored.
     """
     machine = this_machine(module._device, measure_machine)
+    others = OtherPrograms()
     plain = _plain_calls(module, inputs, entry, runs)
     profiled = module.profile(*inputs, runs=runs or len(plain), entry=entry)
-    report = make_report(
-        module.manifest, entry, profiled, plain, machine, module=name, driver=str(module.device["driver"])
-    )
+    share, driver = others.share(), str(module.device["driver"])
+    report = make_report(module.manifest, entry, profiled, plain, machine, module=name, driver=driver, others=share)
     return report, min(profiled, key=_duration_ns)
 
 

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from eyas.explain.graph import draw_graph
+from eyas.explain.others import BUSY
 from eyas.explain.report import Report
 from eyas.explain.roofline import draw_roofline
 from eyas.explain.timeline import draw_timeline
@@ -24,14 +25,16 @@ def make_page(report: Report, events: Sequence[Event]) -> str:
     frame = files("eyas.explain").joinpath("page.html").read_text(encoding="utf-8")
     machine, totals = report.machine, report.totals()
     levels = ", ".join(f"{level.name} {level.bytes_per_s / 1e9:.0f}" for level in machine.levels)
+    busy = f"; other programs had {report.others:.0%} of the CPUs meanwhile" if report.others > BUSY else ""
+    low = "; measured beside other programs, so maybe too low" if machine.disturbed else ""
     values = {
         "title": escape(f"{report.module} {report.entry}".strip()),
-        "call": f"{report.call_us / 1e3:.3f} ms",
+        "call": f"{report.call_us / 1e3:.3f} ms (median, without timers){busy}",
         "dispatches": f"{len(report.dispatches)}, {totals['dispatch_us'] / 1e3:.3f} ms",
         "limit": f"{totals['limit_us'] / 1e3:.3f} ms",
         "waiting": f"{totals['idle_us'] / 1e3:.3f} ms, between waves {totals['gap_us'] / 1e3:.3f} ms",
         "where": escape(f"{report.target}, {report.driver}, {machine.workers} threads, {machine.cpu}"),
-        "limits": escape(f"{machine.flops_per_s / 1e9:.0f} GFLOP/s of multiply-adds; reads in GB/s: {levels}"),
+        "limits": escape(f"{machine.flops_per_s / 1e9:.0f} GFLOP/s of multiply-adds; reads in GB/s: {levels}{low}"),
         "timeline": draw_timeline(report, events),
         "roofline": draw_roofline(report),
         "graph": draw_graph(report),

@@ -90,6 +90,8 @@ class Report:
     call_us: float
     """Median time of a call without timers."""
     dispatches: list[Dispatch]
+    others: float = 0.0
+    """The part of the machine's CPUs that other programs had while calls were measured."""
 
     @property
     def dispatch_us(self) -> float:
@@ -129,6 +131,7 @@ class Report:
             "target": self.target,
             "driver": self.driver,
             "runs": self.runs,
+            "others": _rounded(self.others),
             "machine": self.machine.to_json(),
             "totals": {key: _rounded(value) for key, value in self.totals().items()},
             "dispatches": [{key: _rounded(value) for key, value in asdict(one).items()} for one in self.dispatches],
@@ -144,6 +147,7 @@ def make_report(
     *,
     module: str = "",
     driver: str = "local-task",
+    others: float = 0.0,
 ) -> Report:
     """Puts together what was measured (profiled `runs` and plain `call_us`) and what the manifest says."""
     measured = timings(runs, machine.workers)
@@ -164,6 +168,7 @@ def make_report(
         runs=len(runs),
         call_us=median(call_us) if call_us else 0.0,
         dispatches=dispatches,
+        others=others,
     )
 
 

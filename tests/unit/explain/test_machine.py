@@ -17,6 +17,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "_MILLISECONDS", 2)
     monkeypatch.setattr(machine, "_ROUNDS", 1)
     monkeypatch.setattr(machine, "_MEMORY_BYTES", 8 << 20)
+    monkeypatch.setattr(machine.OtherPrograms, "share", lambda self: 0.0)
     return tmp_path / "machines"
 
 
@@ -41,6 +42,12 @@ def test_a_damaged_file_is_measured_anew(folder, text):
     stored.write_text(text)
     assert machine.this_machine(device).workers == 1
     assert json.loads(stored.read_text())["workers"] == 1
+
+
+def test_limits_of_a_busy_machine_are_not_kept(folder, monkeypatch):
+    monkeypatch.setattr(machine.OtherPrograms, "share", lambda self: 0.5)
+    assert machine.this_machine(_core.Device("local-sync")).disturbed
+    assert not folder.exists()
 
 
 def test_without_a_cache_folder(monkeypatch, folder):

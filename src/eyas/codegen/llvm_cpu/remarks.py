@@ -36,7 +36,7 @@ def _remarks(nest: Nest, tile: Tile, target: Target) -> Iterator[str]:
         return
     sums = tile.vectors * tile.unroll
     if sums < _SUMS_IN_FLIGHT and tile.width > 1:
-        yield f"{sums} vectors of sums at once; {_SUMS_IN_FLIGHT} hide the latency of multiply-adds"
+        yield f"{sums} vectors of sums at once; {_SUMS_IN_FLIGHT} would hide their latency"
     if any(isinstance(source, Access) and source.guards for source in nest.statements[0].inputs):
         yield "reads are tested for padding"
 

@@ -62,7 +62,7 @@ def test_a_product_whose_tiles_come_out_even_has_no_remarks():
     [
         (matmul(13, 17, 64), "lanes: 17 in tiles of "),
         (matmul(240, 5, 512), "8 of 16 lanes: the loop has 5 steps"),
-        (matmul(1, 16, 64), "hide the latency of multiply-adds"),
+        (matmul(1, 16, 64), "would hide their latency"),
         (TRANSPOSE, "elements apart"),
         (COMPLEX, "nothing runs in vectors"),
     ],
