@@ -41,7 +41,7 @@ class Checker:
             return Outcome("crashed", self._epitaph(), seconds=time.perf_counter() - begin)
 
     def _start(self) -> subprocess.Popen:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu", "EYAS_CACHE": "off"}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), *sys.path]))
         command = [sys.executable, "-m", "tests.fuzz.checker"]
         pipe = subprocess.PIPE

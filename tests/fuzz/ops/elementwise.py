@@ -231,8 +231,9 @@ def _evaluate_power(args, attrs):
 
 def _whole_power(x, exponent):
     made = elementwise(lambda value: np.power(value, exponent), x, units=FUNCTION_UNITS)
-    # Frameworks differ in the sign of infinity that a negative power of -0.0 has.
-    doubt = (exponent < 0) & (x.value == 0)
+    # Frameworks differ in the sign of infinity that a negative power of -0.0 has, and in whether the half power of
+    # minus infinity is that of C's pow or that of sqrt.
+    doubt = (exponent < 0) & (x.value == 0) | (exponent % 1 != 0) & (x.value == -np.inf)
     return Shadow(made.value, np.where(doubt, INFINITY, made.errors()), made.dtype)
 
 
