@@ -22,9 +22,9 @@ from eyas.codegen.common.kernel import (
 from eyas.codegen.common.places import Filled, TensorPlaces, Window, whole
 from eyas.codegen.common.sizes import ONE, ZERO, Size, row_major_strides
 
-
 Sum = tuple[tuple[int, int], ...]
 """An index as (loop, coefficient) pairs, to be added up."""
+
 
 def analyze(function: mlir.OpView) -> Kernel:
     """Builds the kernel of a dispatch function, or raises Unsupported with the reason."""
@@ -43,9 +43,9 @@ class _Analysis(TensorPlaces):
         for op in self.block.operations:
             if op.operation.name == "linalg.generic":
                 self._visit_generic(op)
-            elif not self.visit(op):
             elif self._crop(op):
                 continue
+            elif not self.visit(op):
                 raise Unsupported(f"{op.operation.name} is not expressible as a loop nest")
         for value, storage in self.results.items():
             if value not in self.made_by:
@@ -248,11 +248,6 @@ class _Analysis(TensorPlaces):
             return None
         return [translation[loop] for loop in order]
 
-    def _drop_dead_outputs(self, values: list[mlir.Value]) -> None:
-        """A value that only register consumers read needs no storage."""
-        for value in values:
-            if value in self.results:
-                continue
     def _crop(self, op: mlir.OpView) -> bool:
         """The corner of a tensor that a nest makes: the nest skips the rest instead of storing it."""
         if op.operation.name != "tensor.extract_slice" or len(op.operands) != 1 or op.operands[0] not in self.made_by:
@@ -280,6 +275,11 @@ class _Analysis(TensorPlaces):
         self.places[op.result] = whole(storage)
         return True
 
+    def _drop_dead_outputs(self, values: list[mlir.Value]) -> None:
+        """A value that only register consumers read needs no storage."""
+        for value in values:
+            if value in self.results:
+                continue
             nest, statement, output = self.made_by[value]
             users = [use.owner for use in value.uses]
             fused = {id_ for id_, (n, _, _) in ((v, m) for v, m in self.made_by.items()) if n == nest}
