@@ -27,6 +27,9 @@ typedef struct eyas_dispatch_t {
   uint32_t reserved;
 } eyas_dispatch_t;
 
+// What every device gives each worker at least.
+#define EYAS_MIN_SCRATCH_BYTES (512u * 1024u)
+
 // What one workgroup knows of itself.
 typedef struct eyas_workgroup_t {
   uint32_t id[3];                   // position in the grid

@@ -57,7 +57,7 @@ eyas_status_t eyas_hal_driver_device_count(const char* driver, uint32_t* out_cou
 typedef struct eyas_hal_device_options_t {
   uint32_t device_index;   // which of the driver's devices; 0 for the local drivers
   uint32_t thread_count;   // workers including the caller; 0: the CPUs this process may use
-  uint64_t scratch_bytes;  // per worker, for executables; 0: the default of 256 KiB
+  uint64_t scratch_bytes;  // per worker, for executables; 0: the least, EYAS_MIN_SCRATCH_BYTES
   uint32_t spin_us;        // how long an idle worker spins before it sleeps
 } eyas_hal_device_options_t;
 
@@ -250,6 +250,8 @@ typedef struct eyas_hal_profile_event_t {
   uint64_t end_ns;      // when its last workgroup ended
   size_t binding_begin;  // into `bindings`
   size_t binding_count;
+  size_t constant_begin;  // into `constants`
+  size_t constant_count;
 } eyas_hal_profile_event_t;
 
 // One worker's share of a command.
@@ -278,6 +280,9 @@ typedef struct eyas_hal_profile_t {
   eyas_hal_profile_binding_t* bindings;
   size_t binding_count;
   size_t binding_capacity;
+  int64_t* constants;  // push constants
+  size_t constant_count;
+  size_t constant_capacity;
 } eyas_hal_profile_t;
 
 // Adds the commands of the latest submission, in recording order. A profile is of one device.

@@ -41,7 +41,7 @@ eyas_status_t eyas_hal_driver_device_count(const char* driver, uint32_t* out_cou
 
 void eyas_hal_device_options_initialize(eyas_hal_device_options_t* options) {
   memset(options, 0, sizeof(*options));
-  options->scratch_bytes = 256 * 1024;
+  options->scratch_bytes = EYAS_MIN_SCRATCH_BYTES;
   options->spin_us = 50;
 }
 

@@ -26,7 +26,7 @@ static void test_drivers(void) {
   CHECK_OK(eyas_hal_device_create("local-task", NULL, &device));
   eyas_hal_device_info_t info;
   eyas_hal_device_info(device, &info);
-  CHECK(info.worker_count >= 1 && info.scratch_bytes == 256 * 1024);
+  CHECK(info.worker_count >= 1 && info.scratch_bytes == EYAS_MIN_SCRATCH_BYTES);
   CHECK(strcmp(info.driver, "local-task") == 0 && info.name[0] != 0);
   CHECK(info.memory_type_count == 1 && (info.memory_types[0] & EYAS_HAL_MEMORY_HOST_VISIBLE));
   CHECK(!eyas_hal_device_supports_format(device, "spirv"));

@@ -32,6 +32,8 @@ class Storage:
     shape: tuple[Size, ...]
     binding: int | None = None
     is_output: bool = False
+    in_blocks: bool = False
+    in_scratch: bool = False
     values: np.ndarray | None = None
 
     @property
@@ -132,7 +134,9 @@ class Nest:
 class Kernel:
     """All nests of one dispatch, in order. The first `shared` loops of every nest are the same parallel loops.
 
-    `scalar_arguments` become push constants; `tensors` are those that bodies read at computed positions.
+    With a `block`, the nests from `first` on have one more loop in common, which runs in blocks of so many points: all of
+    them work on a block before the next begins, each with loops and tiles of its own inside. The nests before `first`
+    make what all blocks read. `scalar_arguments` become push constants; `tensors` are those that bodies read at computed positions.
     """
 
     storages: list[Storage]
@@ -140,6 +144,17 @@ class Kernel:
     shared: int
     scalar_arguments: list[mlir.Value]
     tensors: dict[mlir.Value, Storage]
+    block: int = 0
+    first: int = 0
+
+    @property
+    def common(self) -> int:
+        """Leading loops that are the same in all nests from the first on."""
+        return self.shared + (1 if self.block else 0)
+
+    def common_of(self, number: int) -> int:
+        """Leading loops of a nest that are not its own."""
+        return self.common if number >= self.first else self.shared
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, scf
@@ -18,7 +19,7 @@ from eyas.codegen.llvm_cpu.body import Lane, evaluate_body
 from eyas.codegen.llvm_cpu.combine import combiner_of
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.memory import Memory
-from eyas.codegen.llvm_cpu.panels import in_panels
+from eyas.codegen.llvm_cpu.panels import in_panels, in_scratch, staged_loops
 from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
 from eyas.codegen.llvm_cpu.tile_loads import Block, Indices, TileContext, TileLoads
 
@@ -39,18 +40,34 @@ class _KernelEmitter:
 
     def emit(self) -> None:
         bounds = {axis.loop: self._grid_bounds(position) for position, axis in enumerate(self.schedule.grid)}
-        loops = self.kernel.nests[0].loops if self.kernel.nests else []
+        loops = self.kernel.nests[-1].loops if self.kernel.nests else []
+        work = list(zip(self.kernel.nests, self.schedule.tiles, strict=True))
 
-        def run_nests(shared: Indices) -> None:
-            for nest, tile in zip(self.kernel.nests, self.schedule.tiles, strict=True):
+        def bounds_of(loop: int) -> tuple[mlir.Value, mlir.Value]:
+            return bounds.get(loop) or (self.at.index(0), self.memory.size(loops[loop]))
+
+        def run_nests(nests: list[tuple[Nest, Tile]], shared: Indices, bounds: dict[int, tuple]) -> None:
+            for nest, tile in nests:
                 indices = shared + [None] * (len(nest.loops) - len(shared))
                 self.emitter(self, nest, tile, bounds).emit(indices)
 
+        def run_blocks(shared: Indices) -> None:
+            block, loop, first = self.kernel.block, self.kernel.shared, self.kernel.first
+            run_nests(work[:first], shared, {outer: bounds[outer] for outer in bounds if outer < loop})
+            low, high = bounds_of(loop)
+            with self.loop(low, high, block) as start:
+                end = arith.MinSIOp(arith.AddIOp(start, self.at.index(block)).result, high).result
+                self.memory.block_start = (loop, start)
+                run_nests(work[first:], shared, {**bounds, loop: (start, end)})
+
         def enter(loop: int, shared: Indices) -> None:
             if loop == self.kernel.shared:
-                run_nests(shared)
+                if self.kernel.block:
+                    run_blocks(shared)
+                else:
+                    run_nests(work, shared, bounds)
                 return
-            low, high = bounds.get(loop) or (self.at.index(0), self.memory.size(loops[loop]))
+            low, high = bounds_of(loop)
             with self.loop(low, high, 1) as index:
                 enter(loop + 1, [*shared, index])
 
@@ -79,12 +96,18 @@ class NestEmitter:
         self.at, self.memory = parent.at, parent.memory
         self.bounds = bounds
         self.grid_tiles = {axis.loop: axis.tile for axis in parent.schedule.grid}
+        if parent.kernel.block:
+            self.grid_tiles[parent.kernel.shared] = parent.kernel.block
         self.lane_loop = tile.vector_loop if tile.vector_loop in nest.parallel else None
         self.context = TileContext(parent.memory, tile.unroll_loop, self.lane_loop)
         self.whole = self.left = nest.statements
         if parent.schedule.packed and self.lane_loop is not None:
             whole, left = in_panels(nest, parent.schedule.packed, self.lane_loop, tile.lanes)
             self.whole, self.left = whole.statements, left.statements
+        self.staged: tuple[Access, Access] | None = None
+        if parent.schedule.staged:
+            source, copy, self.whole = in_scratch(nest, parent.schedule.staged[0], tile)
+            self.staged, self.left = (source, copy), self.whole
 
     def emit(self, indices: Indices) -> None:
         apart = (self.lane_loop, self.tile.unroll_loop, *self.tile.inside)
@@ -104,6 +127,8 @@ class NestEmitter:
 
     def _vector_blocks(self, indices: Indices) -> None:
         def run(inner: Indices, vectors: int, mask: mlir.Value | None, statements: list[Statement]) -> None:
+            if self.staged is not None:
+                self._stage(*self.staged, Block(inner, 1, vectors, mask))
             self._enter(self.tile.inside, inner, lambda at: self._row_blocks(at, vectors, mask, statements))
 
         if self.lane_loop is None:
@@ -133,6 +158,17 @@ class NestEmitter:
             left = arith.SubIOp(high, index).result
             mask = self.memory.mask(left, width)
             run(_with(indices, loop, index), 1, mask, self.left)
+
+    def _stage(self, source: Access, copy: Access, block: Block) -> None:
+        """Copies the panel that a block of lanes will read for every row."""
+
+        def move(indices: Indices) -> None:
+            loads = TileLoads(self.context, replace(block, indices=indices), self.tile.width)
+            for vector in range(block.vectors):
+                value = loads.get(source, 0, vector)
+                self.memory.store(copy.storage, loads.address(copy, 0, vector), value, self.tile.width, Size(1), None)
+
+        self._enter(staged_loops(self.nest, source), block.indices, move)
 
     def _row_blocks(self, indices: Indices, vectors: int, mask: mlir.Value | None, statements: list[Statement]) -> None:
         loop, rows = self.tile.unroll_loop, self.tile.unroll
@@ -214,20 +250,29 @@ class NestEmitter:
                     else:
                         arguments.append(self.memory.scalar(source))
                 arguments += [old[row][vector] for old in olds]
-                lane = Lane(self.memory, loads.width, block.mask, self._index_reader(statement, loads, row, vector))
+                readers = self._index_readers(statement, loads, row, vector)
+                lane = Lane(self.memory, loads.width, block.mask, *readers)
                 values = evaluate_body(statement.body, arguments, lane)
                 for output, value in enumerate(values):
                     results[output][row][vector] = value
         return results
 
-    def _index_reader(
+    def _index_readers(
         self, statement: Statement, loads: TileLoads, row: int, vector: int
-    ) -> Callable[[int], mlir.Value]:
+    ) -> tuple[Callable[[int], mlir.Value], Callable[[int, Size], mlir.Value | None]]:
         def read(dim: int) -> mlir.Value:
             loop = statement.loop_of_index[dim]
             return self.at.index(0) if loop is None else loads.index(loop, row, vector)
 
-        return read
+        def first(dim: int, size: Size) -> mlir.Value | None:
+            loop = statement.loop_of_index[dim]
+            if loop is None:
+                return self.at.index(0)
+            extent = self.nest.loops[loop]
+            fits = extent == size or (extent.is_static and size.is_static and extent.factor <= size.factor)
+            return loads.scalar_index(loop, row, vector) if fits else None
+
+        return read, first
 
     def _reduce(self, statement: Statement, block: Block, made: dict, width: int) -> list:
         """Reduction loops innermost, accumulators carried in registers."""

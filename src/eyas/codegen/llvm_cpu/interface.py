@@ -13,7 +13,10 @@ from torch_mlir.dialects import arith, builtin, func, llvm, memref
 
 # Byte offsets of the ABI structs.
 _DISPATCH_BINDINGS, _DISPATCH_CONSTANTS = 0, 16
-_WORKGROUP_ID = 0
+_WORKGROUP_ID, _WORKGROUP_SCRATCH = 0, 16
+
+SCRATCH_BYTES = 512 * 1024
+"""What every worker has at least (EYAS_MIN_SCRATCH_BYTES of the ABI)."""
 
 
 class Interface:
@@ -63,8 +66,17 @@ class Interface:
 
     def binding(self, ordinal: int, type_: mlir.MemRefType, sizes: Sequence[mlir.Value], strides: Sequence[mlir.Value]):
         """Binding `ordinal` as a memref whose descriptor says `sizes` and `strides` (index values)."""
-        i64 = mlir.IntegerType.get_signless(64)
         pointer = self._load_pointer(self._load_pointer(self.dispatch, _DISPATCH_BINDINGS), 8 * ordinal)
+        return self._memref(pointer, type_, sizes, strides)
+
+    def scratch(self, type_: mlir.MemRefType, size: mlir.Value) -> mlir.Value:
+        """The worker's own memory, of SCRATCH_BYTES, as a flat memref."""
+        return self._memref(self._load_pointer(self.workgroup, _WORKGROUP_SCRATCH), type_, [size], [self.index(1)])
+
+    def _memref(
+        self, pointer: mlir.Value, type_: mlir.MemRefType, sizes: Sequence[mlir.Value], strides: Sequence[mlir.Value]
+    ) -> mlir.Value:
+        i64 = mlir.IntegerType.get_signless(64)
         rank = len(sizes)
         fields = "ptr, ptr, i64" + (f", array<{rank} x i64>, array<{rank} x i64>" if rank else "")
         struct = mlir.Type.parse(f"!llvm.struct<({fields})>")

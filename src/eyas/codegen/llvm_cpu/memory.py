@@ -22,6 +22,8 @@ class Memory:
             zip(kernel.scalar_arguments, interface.constants, strict=True)
         )
         self.tensors = kernel.tensors
+        self.block_start: tuple[int, mlir.Value] | None = None
+        """The loop that runs in blocks, and where the block begins that locals hold."""
         for storage in kernel.storages:
             self._buffer(storage)
 
@@ -34,6 +36,10 @@ class Memory:
                 count = product(storage.shape)
                 type_ = mlir.MemRefType.get([mlir.ShapedType.get_dynamic_size()], element)
                 value = self.at.binding(storage.binding, type_, [self.size(count)], [self.at.index(1)])
+            elif storage.in_scratch:
+                type_ = mlir.MemRefType.get([mlir.ShapedType.get_dynamic_size()], element)
+                with self.at.prologue:
+                    value = self.at.scratch(type_, self.size(product(storage.shape)))
             else:
                 count = product(storage.shape).static
                 assert count is not None, "dispatch formation gives dynamic intermediates a binding"
@@ -88,6 +94,9 @@ class Memory:
         address = arith.SelectOp(inside, address, self.at.index(0)).result
         return self._load(buffer, storage, address, width, Size(1), mask)
 
+    def prefetch_for_write(self, storage: Storage, address: mlir.Value) -> None:
+        memref.PrefetchOp(self._buffer(storage), [address], True, 3, True)
+
     def _zero_line(self, element: mlir.Type, width: int) -> mlir.Value:
         key = (str(element), width)
         if key not in self.zero_lines:
@@ -132,6 +141,12 @@ class Memory:
         if stored_type(element) == element:
             return value
         return arith.CmpIOp(arith.CmpIPredicate.ne, value, self.zero_like(value)).result
+
+    def index_in(self, storage: Storage, loop: int, index: mlir.Value) -> mlir.Value:
+        """A loop's index as a storage counts it: locals begin with the block."""
+        if self.block_start is None or self.block_start[0] != loop or not storage.in_blocks:
+            return index
+        return arith.SubIOp(index, self.block_start[1]).result
 
     # Vectors and masks
 

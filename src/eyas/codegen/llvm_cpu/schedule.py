@@ -11,7 +11,7 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.llvm_cpu.panels import why_not_packed
+from eyas.codegen.llvm_cpu.panels import why_not_packed, why_not_staged
 
 MAX_WIDTH = 64
 MAX_GRID_AXES = 3
@@ -53,12 +53,14 @@ class GridAxis:
 class Schedule:
     """A tile per nest, and up to three grid axes (x fastest). Grid loops are shared by all nests.
 
-    `packed` are the bindings whose elements lie in panels (see `panels`): only a single nest may have them.
+    `packed` are the bindings whose elements lie in panels (see `panels`), `staged` those of which each block of lanes
+    first copies its panel into the worker's scratch memory: only a single nest may have them.
     """
 
     tiles: tuple[Tile, ...]
     grid: tuple[GridAxis, ...] = ()
     packed: tuple[int, ...] = ()
+    staged: tuple[int, ...] = ()
 
     def to_attribute(self) -> mlir.DictAttr:
         tiles = [
@@ -69,8 +71,9 @@ class Schedule:
         ]
         grid = [mlir.DenseI64ArrayAttr.get([axis.loop, axis.tile]) for axis in self.grid]
         entries: dict[str, mlir.Attribute] = {"tiles": mlir.ArrayAttr.get(tiles), "grid": mlir.ArrayAttr.get(grid)}
-        if self.packed:
-            entries["packed"] = mlir.DenseI64ArrayAttr.get(list(self.packed))
+        for name in ("packed", "staged"):
+            if getattr(self, name):
+                entries[name] = mlir.DenseI64ArrayAttr.get(list(getattr(self, name)))
         return mlir.DictAttr.get(entries)
 
     @staticmethod
@@ -81,10 +84,12 @@ class Schedule:
             width, vector_loop, vectors, unroll_loop, unroll, *inside = list(mlir.DenseI64ArrayAttr(values))
             tiles.append(Tile(width, _none(vector_loop), vectors, _none(unroll_loop), unroll, tuple(inside)))
         axes = [list(mlir.DenseI64ArrayAttr(values)) for values in mlir.ArrayAttr(attribute["grid"])]
-        loops = kernel.nests[0].loops if kernel.nests else []
+        loops = kernel.nests[-1].loops if kernel.nests else []
         grid = [GridAxis(loop, loops[loop] if loop < len(loops) else Size(0), tile) for loop, tile in axes]
-        packed = list(mlir.DenseI64ArrayAttr(attribute["packed"])) if "packed" in attribute else []
-        return Schedule(tuple(tiles), tuple(grid), tuple(packed))
+        packed, staged = (
+            tuple(mlir.DenseI64ArrayAttr(attribute[name])) if name in attribute else () for name in ("packed", "staged")
+        )
+        return Schedule(tuple(tiles), tuple(grid), packed, staged)
 
 
 def check_schedule(schedule: Schedule, kernel: Kernel) -> str | None:
@@ -93,24 +98,44 @@ def check_schedule(schedule: Schedule, kernel: Kernel) -> str | None:
         return f"{len(schedule.tiles)} tiles for {len(kernel.nests)} loop nests"
     for number, (tile, nest) in enumerate(zip(schedule.tiles, kernel.nests, strict=True)):
         problem = _check_tile(tile, nest, kernel.shared)
+        if problem is None and number >= kernel.first:
+            problem = _check_block(tile, kernel)
         if problem is not None:
             return f"tile {number}: {problem}"
     for binding in schedule.packed:
         if (problem := why_not_packed(kernel, schedule.tiles, binding)) is not None:
             return f"binding {binding} cannot lie in panels: {problem}"
+    if len(schedule.staged) > 1 or set(schedule.staged) & set(schedule.packed):
+        return "only one binding can be staged, and not one that is packed"
+    for binding in schedule.staged:
+        if (problem := why_not_staged(kernel, schedule.tiles, binding)) is not None:
+            return f"binding {binding} cannot be staged: {problem}"
     if len(schedule.grid) > MAX_GRID_AXES:
         return f"{len(schedule.grid)} grid axes; at most {MAX_GRID_AXES} are allowed"
-    allowed = range(kernel.shared) if len(kernel.nests) > 1 else kernel.nests[0].parallel if kernel.nests else []
+    allowed = range(kernel.common) if len(kernel.nests) > 1 else kernel.nests[0].parallel if kernel.nests else []
     for axis in schedule.grid:
         if axis.loop not in allowed:
             return f"grid over loop {axis.loop}; workgroups may only divide the loops {list(allowed)}"
         if axis.tile < 1:
             return f"a piece of {axis.tile} of loop {axis.loop}; it must be at least 1"
+        if kernel.block and axis.loop == kernel.shared and axis.tile % kernel.block:
+            return f"pieces of {axis.tile} of loop {axis.loop} do not hold whole blocks of {kernel.block}"
         for tile in schedule.tiles if len(kernel.nests) == 1 else ():
             if tile.unroll_loop == axis.loop and axis.tile % tile.unroll:
                 return f"pieces of {axis.tile} of loop {axis.loop} do not hold whole rows of {tile.unroll}"
             if schedule.packed and tile.vector_loop == axis.loop and axis.tile % tile.lanes:
                 return f"pieces of {axis.tile} of loop {axis.loop} do not hold whole panels of {tile.lanes}"
+    return None
+
+
+def _check_block(tile: Tile, kernel: Kernel) -> str | None:
+    """Tiles must fit into the blocks in which a common loop runs."""
+    if not kernel.block:
+        return None
+    if tile.vector_loop == kernel.shared:
+        return f"lanes along loop {kernel.shared}, which runs in blocks"
+    if tile.unroll_loop == kernel.shared and kernel.block % tile.unroll:
+        return f"{tile.unroll} rows do not divide blocks of {kernel.block}"
     return None
 
 

@@ -63,6 +63,8 @@ class TileLoads:
     def _depends(self, access: Access, loop: int | None) -> bool:
         if loop is None:
             return False
+        if loop == self.lane_loop and access.lane_stride is not None:
+            return True
         if access.strides[loop] != Size(0) or any(guard.coefficients[loop] for guard in access.guards):
             return True
         return isinstance(access.otherwise, Access) and self._depends(access.otherwise, loop)
@@ -89,7 +91,7 @@ class TileLoads:
             position = memory.constant_index(guard.shift)
             for loop, coefficient in enumerate(guard.coefficients):
                 if coefficient:
-                    index = self.index(loop, row, vector) if width > 1 else self._scalar_index(loop, row, vector)
+                    index = self.index(loop, row, vector) if width > 1 else self.scalar_index(loop, row, vector)
                     position = memory.add(position, memory.multiply(index, coefficient))
             inside = memory.in_range(position, guard.extent)
             condition = inside if condition is None else memory.both(condition, inside)
@@ -117,7 +119,7 @@ class TileLoads:
         for loop, stride in enumerate(access.strides):
             index = self.block.indices[loop]
             if stride != Size(0) and index is not None and known[loop] is None:
-                terms.append(memory.scaled(index, stride))
+                terms.append(memory.scaled(memory.index_in(access.storage, loop, index), stride))
         total = start if start is not None else self.memory.constant_index(0)
         for term in terms:
             total = memory.add(total, term)
@@ -126,10 +128,10 @@ class TileLoads:
 
     def index(self, loop: int, row: int, vector: int) -> mlir.Value:
         """The loop's index at a row and vector: a scalar, or a vector along the lanes."""
-        scalar = self._scalar_index(loop, row, vector)
+        scalar = self.scalar_index(loop, row, vector)
         return self.memory.iota(scalar, self.width) if loop == self.lane_loop and self.width > 1 else scalar
 
-    def _scalar_index(self, loop: int, row: int, vector: int) -> mlir.Value:
+    def scalar_index(self, loop: int, row: int, vector: int) -> mlir.Value:
         memory, index = self.memory, self.block.indices[loop]
         if loop == self.row_loop and row:
             index = memory.add(index, memory.constant_index(row))

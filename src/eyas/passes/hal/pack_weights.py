@@ -126,4 +126,5 @@ def _note(function: mlir.OpView, bindings: list[int]) -> None:
     strategy = function.attributes[codegen.STRATEGY]
     schedule = mlir.DictAttr(strategy.schedule)
     entries = {entry.name: entry.attr for entry in schedule} | {"packed": mlir.DenseI64ArrayAttr.get(bindings)}
+    entries.pop("staged", None)  # what is packed need not be copied
     function.attributes[codegen.STRATEGY] = codegen.StrategyAttr.get(strategy.strategy, mlir.DictAttr.get(entries))

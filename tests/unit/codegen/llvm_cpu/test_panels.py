@@ -89,3 +89,34 @@ def test_two_dispatches_share_one_kernel_with_weights_of_their_own():
             return self.second(self.first(x))
 
     assert "panels" in check(Twice(), torch.randn(20, 128))
+
+
+class Inputs(torch.nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.relu(a @ b)
+
+
+@pytest.mark.parametrize("shape", [(512, 200, 512), (500, 129, 500), (700, 257, 330), (3, 300, 130, 200)])
+def test_products_of_two_inputs_copy_their_panels(shape: tuple[int, ...]):
+    *batch, rows, depth, columns = shape
+    torch.manual_seed(rows)
+    a, b = torch.randn(*batch, rows, depth), torch.randn(*batch, depth, columns)
+    module = eyas.compile(Inputs(), (a, b))
+    np.testing.assert_allclose(
+        np.asarray(module(a.numpy(), b.numpy())), torch.relu(a @ b).numpy(), rtol=1e-4, atol=1e-4
+    )
+    assert "staged" in module.manifest["kernels"][-1]["knobs"]
+
+
+def test_staged_dtypes():
+    class Integers(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a @ b
+
+    generator = torch.Generator().manual_seed(3)
+    for dtype in (torch.int32, torch.float64):
+        a = torch.randint(-9, 9, (70, 150), generator=generator).to(dtype)
+        b = torch.randint(-9, 9, (150, 190), generator=generator).to(dtype)
+        np.testing.assert_array_equal(
+            np.asarray(eyas.compile(Integers(), (a, b))(a.numpy(), b.numpy())), (a @ b).numpy()
+        )

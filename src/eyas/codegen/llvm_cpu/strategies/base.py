@@ -98,7 +98,7 @@ class NestStrategy(Strategy):
         tile = self.schedule.tiles[0] if self.schedule.tiles else None
         if tile is None:
             return ""
-        panels = " panels" if self.schedule.packed else ""
+        panels = " panels" if self.schedule.packed else " staged" if self.schedule.staged else ""
         return f"width={tile.width} vectors={tile.vectors} rows={tile.unroll}{panels}"
 
     def remarks(self, target: Target) -> list[str]:

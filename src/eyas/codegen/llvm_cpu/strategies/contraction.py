@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.sizes import Size, product
-from eyas.codegen.llvm_cpu.panels import why_not_packed
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
+from eyas.codegen.llvm_cpu.panels import why_not_packed, why_not_staged
+from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, Tile
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
 from eyas.codegen.llvm_cpu.strategies.distribute import distribute, distribute_panels
 from eyas.codegen.llvm_cpu.strategies.rows import choose_tile, nest_is_scalar
@@ -22,6 +22,8 @@ from eyas.targets import Target
 
 # Weights of one block of lanes below this stay in the first-level cache whatever the order of the loops.
 _SMALL_PANEL_ELEMENTS = 2048
+# Copying a panel costs as much as a few rows of work on it; rows this many elements apart are no stream.
+_MIN_STAGED_ROWS, _MIN_STAGED_STEP = 48, 128
 # A matrix that is read once is cut into at least this many panels, so that all cores read.
 _MIN_PANELS = 8
 
@@ -54,7 +56,8 @@ class Contraction(NestStrategy):
         apart = (tile.vector_loop, tile.unroll_loop)
         inside = [loop for loop in nest.parallel if loop not in apart and weights.strides[loop] == Size(0)]
         tile = replace(tile, inside=tuple(inside))
-        return cls(kernel, Schedule((tile,), distribute_panels(kernel, tile)))
+        grid = distribute_panels(kernel, tile)
+        return cls(kernel, Schedule((tile,), grid, staged=_staged(kernel, tile, grid, weights)))
 
     @property
     def packable(self) -> tuple[int, ...]:
@@ -68,7 +71,7 @@ class Contraction(NestStrategy):
 
 def register_tile(nest: Nest, lanes: Tile, rows_loop: int | None, target: Target) -> Tile:
     """Rows and vectors that fill the register file but not more, and divide the extents well."""
-    budget = target.vector_registers - 4 if target.vector_registers >= 32 else target.vector_registers - 3
+    budget = target.vector_registers - 3
     best: tuple[float, Tile] | None = None
     assert lanes.vector_loop is not None
     across_lanes = lanes.vector_loop in nest.reductions
@@ -85,11 +88,30 @@ def register_tile(nest: Nest, lanes: Tile, rows_loop: int | None, target: Target
                 fill *= _fill(nest.loops[rows_loop], rows)
             elif not across_lanes:
                 fill *= min(1.0, (nest.loops[lanes.vector_loop].static or 0) / (tile.lanes * _MIN_PANELS))
-            score = speed * latency * fill
+            # Many rows, far apart, fall into few sets of the cache; a square tile loads least.
+            score = speed * latency * fill * (1 - 0.01 * max(0, rows - 8)) + 0.002 * rows * vectors / (rows + vectors)
             if best is None or score > best[0] + 1e-9:
                 best = (score, tile)
     assert best is not None
     return best[1]
+
+
+def _staged(kernel: Kernel, tile: Tile, grid: tuple[GridAxis, ...], weights: Access) -> tuple[int, ...]:
+    """The weights, when copying a panel costs little beside what is done with it, and rows are far apart: each is in a
+    page of its own, and all of them may fall into few sets of a cache."""
+    nest = kernel.nests[0]
+    pieces = {axis.loop: axis.tile for axis in grid}
+    own = [
+        Size(pieces[loop]) if loop in pieces else nest.loops[loop]
+        for loop in (tile.unroll_loop, *tile.inside)
+        if loop is not None
+    ]
+    rows = product(own).static
+    step = min((stride for loop in nest.reductions if (stride := weights.strides[loop].static)), default=0)
+    if weights.storage.binding is None or (rows is not None and rows < _MIN_STAGED_ROWS) or step < _MIN_STAGED_STEP:
+        return ()
+    binding = weights.storage.binding
+    return () if why_not_staged(kernel, (tile,), binding) else (binding,)
 
 
 def panel_operand(nest: Nest, tile: Tile) -> Access | None:
