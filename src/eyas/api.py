@@ -93,7 +93,8 @@ def compile(
 
     options = Options(target=target, disable=tuple(disable), max_arena_bytes=max_arena_bytes, store=store)
     dump = Path(dump_phases) if dump_phases else None
-    program = _compile(imported, options, dump, sys.stderr.isatty() if progress is None else progress)
+    with paused_collection():
+        program = _compile(imported, options, dump, sys.stderr.isatty() if progress is None else progress)
     file = modules.keep(fingerprint, program.write) if modules is not None and fingerprint is not None else None
     return _load(file or program.write_unnamed(), target, device, threads)
 

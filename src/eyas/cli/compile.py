@@ -48,6 +48,7 @@ def command(
     """Compile a model into a module."""
     from eyas.cache.modules import ModuleCache
     from eyas.cache.store import open_store
+    from eyas.frontends.collection import paused_collection
     from eyas.module.container import read
     from eyas.pipelines.phases import Options, Phase
 
@@ -69,7 +70,8 @@ def command(
         if fingerprint is not None and not dump_phases and modules.copy(fingerprint, output):
             _report(_summary(output, read(output, verify=False).manifest, begin, {}), quiet, json)
             return
-    compilation = _run(model, options, first, last, parameters, input or [], dump_phases, quiet or json)
+    with paused_collection():
+        compilation = _run(model, options, first, last, parameters, input or [], dump_phases, quiet or json)
     if to:
         output.write_text(compilation.as_text())
         if not quiet and not json:

@@ -1,4 +1,4 @@
-"""Python's cyclic garbage collector, paused while frameworks trace."""
+"""Python's cyclic garbage collector, paused while a model is traced and compiled."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def paused_collection() -> Iterator[None]:
-    """Tracing makes many objects that live; looking through them, and through all of torch, again and again takes a
-    fifth of its time."""
+    """Compiling makes many objects that live; looking through them, and through all of torch, again and again takes a
+    tenth of the time. What is not in a cycle is freed as ever."""
     if not gc.isenabled():
         yield
         return

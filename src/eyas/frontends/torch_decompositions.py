@@ -50,6 +50,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **torch_routing.decompositions(),
         **torch_selection.decompositions(),
         **torch_transformer.decompositions(),
+        aten._native_batch_norm_legit_no_training.default: batch_norm,
         aten._safe_softmax.default: safe_softmax,
         aten._softmax.default: softmax,
         aten.constant_pad_nd.default: constant_pad_nd,
@@ -136,6 +137,27 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     wide = _widened(x)
     inner = math.sqrt(2.0 / math.pi) * (wide + 0.044715 * (wide * wide * wide))
     return (0.5 * wide * (1.0 + torch.tanh(inner))).to(x.dtype)
+
+
+def batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """x scale + shift, with both computed for each channel, as torch's kernel does. They depend on weights alone."""
+    wide = _widened(x)
+    scale = 1 / torch.sqrt(variance.to(wide.dtype) + eps)
+    if weight is not None:
+        scale = scale * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    channels = [1, -1] + [1] * (x.dim() - 2)
+    result = wide * scale.view(channels) + shift.view(channels)
+    none = x.new_empty(0)
+    return result.to(x.dtype), none, none
 
 
 def native_layer_norm(

@@ -32,7 +32,14 @@ BOOL_MASK[0, 0, 2] = False
 FLOAT_MASK = torch.randn(6, 5)
 FLOAT_MASK[1] = float("-inf")
 
+STATISTICS = torch.randn(7), torch.rand(7) + 0.1
+
 CASES = {
+    "batch-norm": (lambda x, m, v: F.batch_norm(x, m, v, m + 1, v - 1, eps=0.01), X, *STATISTICS),
+    "batch-norm-plain": (F.batch_norm, X, *STATISTICS),
+    "batch-norm-weight": (lambda x, m, v: F.batch_norm(x, m, v, weight=v), X[:, :, 0], *STATISTICS),
+    "batch-norm-bias": (lambda x, m, v: F.batch_norm(x, m, v, bias=m), X[:, :, :, None, None], *STATISTICS),
+    "batch-norm-half": (F.batch_norm, X.half(), *STATISTICS),
     "attention": (F.scaled_dot_product_attention, QUERY, KEY, VALUE),
     "self-attention": (F.scaled_dot_product_attention, QUERY, QUERY, QUERY),
     "causal": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), QUERY, KEY, VALUE),
