@@ -198,8 +198,8 @@ class Context {
 
   uint64_t transient_bytes() const { return eyas_context_transient_bytes(handle); }
 
-  // (name, submission, wave, grid, start_ns, end_ns, shares, bindings) per command since the last call of this, with
-  // shares as (worker, workgroups, start_ns, end_ns, busy_ns) and bindings as (address, bytes, access).
+  // (name, submission, wave, grid, start_ns, end_ns, shares, bindings, constants) per command since the last call of
+  // this, with shares as (worker, workgroups, start_ns, end_ns, busy_ns) and bindings as (address, bytes, access).
   nb::list profile() const {
     eyas_hal_profile_t profile = {};
     check(eyas_context_profile(handle, &profile), call_error);
@@ -210,7 +210,7 @@ class Context {
     nb::list out;
     for (size_t i = 0; i < profile.event_count; ++i) {
       const eyas_hal_profile_event_t& e = profile.events[i];
-      nb::list shares, bindings;
+      nb::list shares, bindings, constants;
       for (uint32_t worker = 0; worker < profile.worker_count; ++worker) {
         const eyas_hal_profile_share_t& s = profile.shares[i * profile.worker_count + worker];
         if (s.workgroup_count == 0) continue;
@@ -220,9 +220,10 @@ class Context {
         const eyas_hal_profile_binding_t& b = profile.bindings[e.binding_begin + k];
         bindings.append(nb::make_tuple((uint64_t)(uintptr_t)b.address, b.length, b.access));
       }
+      for (size_t k = 0; k < e.constant_count; ++k) constants.append(profile.constants[e.constant_begin + k]);
       out.append(nb::make_tuple(text(e.name), e.submission, e.wave,
                                 nb::make_tuple(e.grid[0], e.grid[1], e.grid[2]), e.start_ns, e.end_ns,
-                                nb::tuple(shares), nb::tuple(bindings)));
+                                nb::tuple(shares), nb::tuple(bindings), nb::tuple(constants)));
     }
     return out;
   }

@@ -12,7 +12,8 @@ static bool reserve(void** data, size_t used, size_t count, size_t capacity, siz
   return grown != NULL;
 }
 
-static bool reserve_all(eyas_hal_profile_t* profile, size_t events, size_t bindings) {
+static bool reserve_all(eyas_hal_profile_t* profile, size_t events, size_t bindings,
+                        size_t constants) {
   const size_t share_bytes = profile->worker_count * sizeof(*profile->shares);
   void *event_data = profile->events, *share_data = profile->shares;
   void* binding_data = profile->bindings;
@@ -22,6 +23,10 @@ static bool reserve_all(eyas_hal_profile_t* profile, size_t events, size_t bindi
       shares_fit && reserve(&event_data, used, events, capacity, sizeof(*profile->events));
   bool bindings_fit = reserve(&binding_data, profile->binding_count, bindings,
                               profile->binding_capacity, sizeof(*profile->bindings));
+  void* constant_data = profile->constants;
+  bool constants_fit = reserve(&constant_data, profile->constant_count, constants,
+                               profile->constant_capacity, sizeof(*profile->constants));
+  profile->constants = constant_data;
   profile->shares = share_data;
   profile->events = event_data;
   profile->bindings = binding_data;
@@ -29,7 +34,10 @@ static bool reserve_all(eyas_hal_profile_t* profile, size_t events, size_t bindi
   if (bindings_fit && profile->binding_capacity - profile->binding_count < bindings) {
     profile->binding_capacity += profile->binding_count + bindings;
   }
-  return events_fit && bindings_fit;
+  if (constants_fit && profile->constant_capacity - profile->constant_count < constants) {
+    profile->constant_capacity += profile->constant_count + constants;
+  }
+  return events_fit && bindings_fit && constants_fit;
 }
 
 eyas_status_t eyas_hal_command_buffer_profile(eyas_hal_command_buffer_t* commands,
@@ -47,7 +55,7 @@ eyas_status_t eyas_hal_command_buffer_profile(eyas_hal_command_buffer_t* command
   }
   profile->worker_count = info.worker_count;
   const size_t count = commands->commands.count;
-  if (!reserve_all(profile, count, commands->bindings.count)) {
+  if (!reserve_all(profile, count, commands->bindings.count, commands->constants.count)) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a profile");
   }
   eyas_hal_profile_event_t* events = profile->events + profile->event_count;
@@ -59,6 +67,8 @@ eyas_status_t eyas_hal_command_buffer_profile(eyas_hal_command_buffer_t* command
         .wave = command->wave,
         .binding_begin = profile->binding_count + command->binding_begin,
         .binding_count = command->binding_count,
+        .constant_begin = profile->constant_count + command->constant_begin,
+        .constant_count = command->constant_count,
     };
   }
   if (count > 0) {
@@ -67,8 +77,13 @@ eyas_status_t eyas_hal_command_buffer_profile(eyas_hal_command_buffer_t* command
         profile->shares + profile->event_count * profile->worker_count,
         profile->bindings + profile->binding_count);
   }
+  if (commands->constants.count > 0) {
+    memcpy(profile->constants + profile->constant_count, commands->constants.data,
+           commands->constants.count * sizeof(*profile->constants));
+  }
   profile->event_count += count;
   profile->binding_count += commands->bindings.count;
+  profile->constant_count += commands->constants.count;
   profile->submission_count += 1;
   return NULL;
 }
@@ -77,5 +92,6 @@ void eyas_hal_profile_clear(eyas_hal_profile_t* profile) {
   free(profile->events);
   free(profile->shares);
   free(profile->bindings);
+  free(profile->constants);
   memset(profile, 0, sizeof(*profile));
 }

@@ -308,7 +308,7 @@ static void test_profile(eyas_hal_device_t* device) {
   CHECK_OK(eyas_hal_command_buffer_fill(commands, direct(buffer, 0, 800), "\0", 1));
   CHECK_OK(eyas_hal_command_buffer_barrier(commands));
   CHECK_OK(record_add(commands, kernels, indirect(0, 0, 800), 1, 100));
-  CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 0));
+  CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 5, 0));
   CHECK_OK(eyas_hal_command_buffer_end(commands));
   eyas_hal_range_t table = {buffer, 0, 800};
   for (uint32_t i = 0; i < 3; ++i) {
@@ -336,6 +336,8 @@ static void test_profile(eyas_hal_device_t* device) {
     CHECK(events[1].binding_count == 1 && binding->length == 800);
     CHECK(binding->address == profile.bindings[events[0].binding_begin].address);
     CHECK(binding->access == EYAS_HAL_ACCESS_READ_WRITE);
+    CHECK(events[0].constant_count == 0 && events[1].constant_count == 1);
+    CHECK(profile.constants[events[1].constant_begin] == 1 && profile.constants[events[2].constant_begin] == 5);
   }
   eyas_hal_profile_clear(&profile);
   CHECK(profile.event_count == 0 && !profile.events);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import prod
 from statistics import median
 from typing import Any
 
@@ -178,11 +179,23 @@ class _Facts:
     def __init__(self, manifest: Mapping[str, Any], entry: str, events: Sequence[Event]) -> None:
         kernels = {kernel["name"]: kernel for kernel in manifest.get("kernels", ())}
         self.kernels = [kernels.get(event.name, {}) for event in events]
+        self.flops = [_flops(kernels.get(event.name), event.constants) for event in events]
         names = manifest.get("sources", {}).get(entry, [])
         of_dispatches = [index for index, event in enumerate(events) if event.name in kernels]
         # A program without loops records each dispatch once, in the order of the list.
         fits = len(names) == len(of_dispatches)
         self.sources: dict[int, list[str]] = dict(zip(of_dispatches, names, strict=True)) if fits else {}
+
+
+def _flops(kernel: Mapping[str, Any] | None, constants: Sequence[int]) -> int | None:
+    """Of one dispatch; sizes that depend on the call are among its push constants."""
+    if kernel is None:
+        return 0
+    flops, terms = kernel.get("flops"), kernel.get("flop_terms", ())
+    used = [ordinal for _, *ordinals in terms for ordinal in ordinals]
+    if flops is not None or not terms or max(used, default=0) >= len(constants):
+        return flops
+    return sum(factor * prod(constants[ordinal] for ordinal in ordinals) for factor, *ordinals in terms)
 
 
 def _dispatch(
@@ -195,7 +208,7 @@ def _dispatch(
     machine: Machine,
 ) -> Dispatch:
     kernel = facts.kernels[index]
-    flops = kernel.get("flops") if kernel else 0
+    flops = facts.flops[index]
     bytes_ = min(timing.bytes, kernel.get("bytes") or timing.bytes)
     scale = bytes_ / timing.bytes if timing.bytes else 0.0
     moved = {level.name: count * scale for level, count in zip(machine.levels, by_level, strict=True)}

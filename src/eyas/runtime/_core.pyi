@@ -37,6 +37,7 @@ class Context:
             int,
             tuple[tuple[int, int, int, int, int], ...],
             tuple[tuple[int, int, int], ...],
+            tuple[int, ...],
         ]
     ]: ...
 

@@ -43,13 +43,14 @@ class Event:
     end_ns: int
     shares: tuple[Share, ...] = field(default=(), repr=False)  # of the workers that had a part in it
     bindings: tuple[Binding, ...] = field(default=(), repr=False)
+    constants: tuple[int, ...] = field(default=(), repr=False)  # push constants: sizes known only at run time
 
     @staticmethod
     def of(raw: tuple) -> Event:
         """From what the C core gives."""
-        name, submission, wave, grid, start_ns, end_ns, shares, bindings = raw
+        name, submission, wave, grid, start_ns, end_ns, shares, bindings, constants = raw
         by_worker, memory = tuple(Share(*one) for one in shares), tuple(Binding(*one) for one in bindings)
-        return Event(name, submission, wave, grid, start_ns, end_ns, by_worker, memory)
+        return Event(name, submission, wave, grid, start_ns, end_ns, by_worker, memory, constants)
 
     @property
     def workgroups(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from made import MACHINE, event
@@ -67,6 +68,13 @@ def test_why_not_better(report):
     assert "plain loops" in softmax and "not loop nests: too odd" in softmax
     assert "one workgroup, so one worker does all of it" in softmax and "started 9.0 us after" not in softmax
     assert dense.startswith("bound by arithmetic: 8 MFLOP need at least 40.0 us, takes 50.0 us")
+
+
+def test_flops_follow_from_sizes_of_the_call():
+    kernel = {"name": "k", "flops": None, "bytes": None, "flop_terms": [[10, 0, 1], [7]], "strategy": "rows"}
+    run = [replace(event("k", 0, (1, 2)), constants=(3, 4)), replace(event("k", 1, (3, 4)), constants=(3,))]
+    known, unknown = make_report({"kernels": [kernel]}, "main", [run], [], MACHINE).dispatches
+    assert known.flops == 127 and unknown.flops is None
 
 
 def test_sources_that_do_not_fit_are_left_out():

@@ -37,3 +37,4 @@ def test_kernels_have_flops_bytes_and_ops():
     assert all(any("mat" in op or "sum over" in op for op in kernel["ops"]) for kernel in products)
     dynamic = eyas.compile(Net().eval(), (torch.ones(4, 32),), dynamic_shapes=({0: torch.export.Dim("n")},)).manifest
     assert any(kernel["bytes"] is None for kernel in dynamic["kernels"])
+    assert all(kernel["flop_terms"] == [[2 * 32 * 32, 0]] for kernel in dynamic["kernels"] if kernel["flops"] is None)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
+
+from eyas.codegen.common.kernel import constant_int
+from eyas.codegen.common.places import DIM_ARGS
+from eyas.codegen.common.sizes import ZERO, Size, product
+from eyas.ir.walk import defining_op, entry_block, is_tensor
 
 _ADDS = {"arith.addf": 2, "arith.addi": 2, "complex.add": 8}
 _MULTIPLIES = {"arith.mulf", "arith.muli", "complex.mul"}
@@ -14,37 +17,84 @@ _MULTIPLIES = {"arith.mulf", "arith.muli", "complex.mul"}
 def count_flops(function: mlir.OpView) -> int | None:
     """Operations of all multiply-add reductions below `function`; None when a size of one of them is known only at run
     time. Elementwise work is not counted."""
-    total: int | None = 0
+    terms = flop_terms(function)
+    if terms is None or not all(term.is_static for term in terms):
+        return None
+    return sum(term.factor for term in terms)
+
+
+def flop_terms(function: mlir.OpView) -> list[Size] | None:
+    """The same as a sum of products of push constants, one for each op that counts; None when one is none."""
+    terms: list[Size | None] = []
 
     def visit(op: mlir.Operation) -> mlir.WalkResult:
-        nonlocal total
         if op.name.startswith("linalg.") and len(op.regions) == 1 and len(op.results) > 0:
-            count = _flops_of(op)
-            total = None if total is None or count is None else total + count
+            terms.append(_flops_of(op, function))
             return mlir.WalkResult.SKIP
         return mlir.WalkResult.ADVANCE
 
     function.operation.walk(visit)
-    return total
+    known = [term for term in terms if term is not None]
+    return [term for term in known if term != ZERO] if len(known) == len(terms) else None
 
 
-def _flops_of(op: mlir.Operation) -> int | None:
+def _flops_of(op: mlir.Operation, function: mlir.OpView) -> Size | None:
     each = _flops_of_a_point(op.regions[0].blocks[0])
     if not each:
-        return 0
+        return ZERO
     maps = [mlir.AffineMapAttr(one).value for one in linalg.get_indexing_maps(op.opview)]
-    sizes: list[int | None] = [None] * maps[0].n_dims
+    sizes: list[Size | None] = [None] * maps[0].n_dims
     for map_, operand in zip(maps, op.operands, strict=True):
-        if not isinstance(operand.type, mlir.ShapedType):
+        if not is_tensor(operand):
             continue
-        shape = mlir.ShapedType(operand.type)
         for dim, expr in enumerate(map_.results):
-            if isinstance(expr, mlir.AffineDimExpr) and not shape.is_dynamic_dim(dim):
-                sizes[expr.position] = shape.get_dim_size(dim)
+            if isinstance(expr, mlir.AffineDimExpr):
+                size, known = _size_of(operand, dim, function), sizes[expr.position]
+                # Operands agree; a static size is the simplest way to say it.
+                if known is None or (size is not None and size.is_static):
+                    sizes[expr.position] = size
     written = {expr.position for expr in maps[-1].results if isinstance(expr, mlir.AffineDimExpr)}
     if len(written) == len(sizes):
-        return 0  # nothing is summed
-    return None if None in sizes else each * prod(size for size in sizes if size is not None)
+        return ZERO  # nothing is summed
+    known = [size for size in sizes if size is not None]
+    return product(known) * each if len(known) == len(sizes) else None
+
+
+def _size_of(value: mlir.Value, dim: int, function: mlir.OpView) -> Size | None:
+    """A tensor's dimension as a product of push constants; None when it is not known to be one."""
+    type_ = mlir.RankedTensorType(value.type)
+    if not type_.is_dynamic_dim(dim):
+        return Size(type_.get_dim_size(dim))
+    before = sum(type_.is_dynamic_dim(other) for other in range(dim))  # dynamic dimensions of it before this one
+    op = defining_op(value)
+    if op is None:
+        if DIM_ARGS not in function.attributes or value.owner != entry_block(function):
+            return None
+        for argument in entry_block(function).arguments:
+            if argument == value:
+                break
+            before += _dynamic_dims(argument)
+        return Size(1, (list(mlir.DenseI64ArrayAttr(function.attributes[DIM_ARGS]))[before],))
+    if op.name == "tensor.empty":
+        return _scalar_size(op.operands[before], function)
+    if op.name.startswith("linalg."):
+        return _size_of(op.operands[len(op.operands) - len(op.results) + list(op.results).index(value)], dim, function)
+    return None
+
+
+def _dynamic_dims(value: mlir.Value) -> int:
+    if not is_tensor(value):
+        return 0
+    type_ = mlir.RankedTensorType(value.type)
+    return sum(type_.is_dynamic_dim(dim) for dim in range(type_.rank))
+
+
+def _scalar_size(value: mlir.Value, function: mlir.OpView) -> Size | None:
+    if defining_op(value) is not None:
+        constant = constant_int(value)
+        return None if constant is None else Size(constant)
+    scalars = [argument for argument in entry_block(function).arguments if not is_tensor(argument)]
+    return Size(1, (scalars.index(value),)) if value in scalars else None
 
 
 def _flops_of_a_point(body: mlir.Block) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from eyas.codegen.common.flops import count_flops, flop_terms
+from eyas.codegen.common.sizes import Size
 from eyas.codegen.common.summary import describe_ops
 from eyas.codegen.common.traffic import count_bytes
 from eyas.ir import make_context, parse_module
@@ -84,4 +86,35 @@ def test_ops_in_words(context):
     assert describe_ops(function) == ["matmul 4x3xf32"]
     module, function = function_of(context, GATHER)
     assert describe_ops(function) == ["(index, extract) 5x16xf16"]
+    del module
+
+
+DYNAMIC = """
+func.func private @f(%x: tensor<?x?xf32>, %w: tensor<?x3xf32>, %n: index, %k: index) -> tensor<?x3xf32>
+    attributes {dim_args = array<i64: 0, 1, 1, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?x3xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?x3xf32>) -> tensor<?x3xf32>
+  %r = linalg.matmul ins(%x, %w : tensor<?x?xf32>, tensor<?x3xf32>) outs(%init : tensor<?x3xf32>) -> tensor<?x3xf32>
+  return %r : tensor<?x3xf32>
+}
+"""
+
+
+def test_flops_that_depend_on_the_call_are_products_of_push_constants(context):
+    module, function = function_of(context, DYNAMIC)
+    assert count_flops(function) is None and flop_terms(function) == [Size(2 * 3, (0, 1))]
+    del module
+    # The product's rows are known only from where its result is made.
+    made = DYNAMIC.replace("ins(%x, %w :", "ins(%y, %w :").replace(
+        "  %r =",
+        "  %ey = tensor.empty(%n, %k) : tensor<?x?xf32>\n  %y = linalg.exp ins(%x : tensor<?x?xf32>)"
+        " outs(%ey : tensor<?x?xf32>) -> tensor<?x?xf32>\n  %r =",
+    )
+    module, function = function_of(context, made)
+    assert flop_terms(function) == [Size(6, (0, 1))]
+    module, function = function_of(context, DYNAMIC.replace("attributes {dim_args = array<i64: 0, 1, 1, 0>}", ""))
+    assert flop_terms(function) is None, "nobody says how long the sums are"
+    module, function = function_of(context, MATMUL)
+    assert flop_terms(function) == [Size(2 * 4 * 3 * 8)]
     del module
