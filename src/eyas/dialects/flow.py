@@ -116,6 +116,9 @@ IN_PLACE = "flow.in_place"
 """On an executable: (tensor argument, result) pairs that are one buffer. What the result has in common with the
 argument stays where it is and is not written."""
 
+GROUP = "flow.group"
+"""On ops: those with the same number become one dispatch, and no other op joins it."""
+
 NOT_FUSED = "flow.not_fused"
 """On an op: why it did not join the dispatch of its producer."""
 

@@ -71,6 +71,7 @@ OPTIONAL = (
     "fuse-gathers",
     "winograd",
     "evaluate-constants",
+    "fuse-attention",
     "unify-dimensions",
     "fold-index-ranges",
     "form-dispatches",
@@ -83,6 +84,7 @@ OPTIONAL = (
     "transforms",
     "contraction",
     "windows",
+    "attention",
     "rows",
     "expand-math",
     "optimize-llvm",
@@ -136,6 +138,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         *([] if "evaluate-constants" in options.disable else [_make("winograd", target=options.target)]),
         _make("evaluate-constants", parameters=options.parameters, disable=options.disable, store=options.store),
         Upstream("canonicalize,cse"),
+        _make("fuse-attention"),
     ]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.common.blocks import choose_block
 from eyas.codegen.common.kernel import (
     Access,
     Guard,
@@ -52,6 +53,10 @@ class _Analysis(TensorPlaces):
                 self._copy_out(value, storage)
         shared = self._share_loops()
         scalars = [argument for argument in self.block.arguments if argument in self.constants]
+        for first in range(len(self.nests) - 1):
+            inner = self._share_loops(first)
+            if inner == shared + (1 if first else 0) and (block := choose_block(self.nests[first:], inner)):
+                return Kernel(self.storages, self.nests, inner - 1, scalars, self.extracted, block, first)
         return Kernel(self.storages, self.nests, shared, scalars, self.extracted)
 
     def _visit_generic(self, op: mlir.OpView) -> None:
@@ -299,32 +304,42 @@ class _Analysis(TensorPlaces):
         statement = Statement(None, [source], [output], [None], (), _index_loops(order))
         self.nests.append(Nest(list(storage.shape), [statement]))
 
-    def _share_loops(self) -> int:
-        """How many leading loops all nests can run together, so that locals need hold only one iteration."""
-        if len(self.nests) <= 1:
+    def _share_loops(self, start: int = 0) -> int:
+        """How many leading loops all nests from `start` on can run together, so that locals need hold only one
+        iteration."""
+        nests = self.nests[start:]
+        if len(nests) <= 1:
             return 0
-        limit = min(len(nest.parallel) for nest in self.nests)
+        limit = min(len(nest.parallel) for nest in nests)
         shared = 0
-        between = self._storages_between_nests()
-        while shared < limit and self._can_share(shared, between):
+        between = _storages_between(nests)
+        while shared < limit and _can_share(nests, shared, between):
             shared += 1
         return shared
 
-    def _storages_between_nests(self) -> set[int]:
-        """Storages that one nest writes and another reads or writes."""
-        written: set[int] = set()
-        touched: dict[int, set[int]] = {}
-        for index, nest in enumerate(self.nests):
-            outputs = [output for statement in nest.statements for output in statement.outputs]
-            written |= {id(output.storage) for output in outputs if output is not None}
-            for access in nest.accesses:
-                touched.setdefault(id(access.storage), set()).add(index)
-        return {storage for storage in written if len(touched[storage]) > 1}
 
-    def _can_share(self, loop: int, between: set[int]) -> bool:
-        first = self.nests[0].loops[loop]
-        for nest in self.nests:
-            if nest.loops[loop] != first or loop in nest.reductions or nest.parallel[loop] != loop:
+def _storages_between(nests: list[Nest]) -> set[int]:
+    """Storages that one nest writes and another reads or writes."""
+    written: set[int] = set()
+    touched: dict[int, set[int]] = {}
+    for index, nest in enumerate(nests):
+        outputs = [output for statement in nest.statements for output in statement.outputs]
+        written |= {id(output.storage) for output in outputs if output is not None}
+        for access in nest.accesses:
+            touched.setdefault(id(access.storage), set()).add(index)
+    return {storage for storage in written if len(touched[storage]) > 1}
+
+
+def _can_share(nests: list[Nest], loop: int, between: set[int]) -> bool:
+    first = nests[0].loops[loop]
+    for nest in nests:
+        if nest.loops[loop] != first or loop in nest.reductions or nest.parallel[loop] != loop:
+            return False
+        for access in nest.accesses:
+            if id(access.storage) not in between:
+                continue
+            strides = row_major_strides(access.storage.shape)
+            if len(strides) <= loop or access.strides[loop] != strides[loop] or access.guards:
                 return False
             for access in nest.accesses:
                 if id(access.storage) not in between:

@@ -134,9 +134,10 @@ class Nest:
 class Kernel:
     """All nests of one dispatch, in order. The first `shared` loops of every nest are the same parallel loops.
 
-    With a `block`, the nests from `first` on have one more loop in common, which runs in blocks of so many points: all of
-    them work on a block before the next begins, each with loops and tiles of its own inside. The nests before `first`
-    make what all blocks read. `scalar_arguments` become push constants; `tensors` are those that bodies read at computed positions.
+    With a `block`, the nests from `first` on have one more loop in common, which runs in blocks of so many points: all
+    of them work on a block before the next begins, each with loops and tiles of its own inside. The nests before
+    `first` make what all blocks read. `scalar_arguments` become push constants; `tensors` are those that bodies read at
+    computed positions.
     """
 
     storages: list[Storage]

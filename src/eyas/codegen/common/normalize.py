@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from eyas.codegen.common.blocks import locals_of
 from eyas.codegen.common.kernel import Access, Guard, Kernel, Nest, Statement, Unsupported
-from eyas.codegen.common.sizes import ONE, ZERO, product
+from eyas.codegen.common.sizes import ONE, ZERO, Size, product
 
 _MAX_LOCAL_ELEMENTS = 16_384
 
@@ -28,19 +29,24 @@ def normalize(kernel: Kernel) -> None:
             for nest in kernel.nests:
                 _collapse(nest, loop)
             kernel.shared -= 1
-    for nest in kernel.nests:
-        for loop in reversed(range(kernel.shared, len(nest.loops) - 1)):
+    for number, nest in enumerate(kernel.nests):
+        for loop in reversed(range(kernel.common_of(number), len(nest.loops) - 1)):
             if loop + 1 < len(nest.loops) and _can_collapse(nest, loop):
                 _collapse(nest, loop)
 
 
 def _shrink_locals(kernel: Kernel) -> None:
-    """Memory local to a workgroup holds one iteration of the shared loops."""
+    """Memory local to a workgroup holds one iteration of the shared loops, or one block."""
     storages = {id(access.storage): access.storage for nest in kernel.nests for access in nest.accesses}
+    blocked = {id(storage) for storage in locals_of(kernel.nests[kernel.first :])} if kernel.block else set()
     for storage in storages.values():
         if storage.binding is not None or storage.values is not None:
             continue
-        storage.shape = storage.shape[kernel.shared :]
+        if id(storage) in blocked:
+            storage.in_blocks = True
+            storage.shape = (Size(kernel.block), *storage.shape[kernel.common :])
+        else:
+            storage.shape = storage.shape[kernel.shared :]
         elements = product(storage.shape).static
         if elements is None or elements > _MAX_LOCAL_ELEMENTS:
             raise Unsupported("an intermediate is too large for a workgroup's stack")

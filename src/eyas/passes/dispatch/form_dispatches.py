@@ -138,6 +138,8 @@ def _wrap(group: Group) -> None:
                 use.owner.operation.erase()
     for op in group.ops:
         op.move_before(end.operation)
+        if flow.GROUP in op.attributes:
+            del op.attributes[flow.GROUP]  # equal dispatches are then equal text
     for result, outer in zip(results, region.results, strict=True):
         for use in list(result.uses):
             user = use.owner.operation

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cmp_to_key
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
 from eyas.ir.transforms import is_matrix_of_transforms, is_transform
+from eyas.dialects import flow
+from eyas.ir.structured import is_elementwise
 from eyas.ir.walk import defining_op, is_tensor, nested_operands
 
 # A row of intermediates must fit the first-level cache with room to spare.
@@ -138,6 +141,8 @@ def _is_inner_broadcast(op: mlir.Operation, maps: list[mlir.AffineMap]) -> bool:
         return False
     users = [use.owner.operation for use in op.results[0].uses]
     return all(user.name.startswith("linalg.") or user.name == "flow.tie_shape" for user in users)
+    if not all(isinstance(expr, mlir.AffineDimExpr | mlir.AffineConstantExpr) for expr in maps[0].results):
+        return False
 
 
 def is_plain_copy(op: mlir.Operation) -> bool:
@@ -173,7 +178,9 @@ def form_groups(block: mlir.Block, fuse: bool = True) -> tuple[list[Group], dict
         if role in (Role.HOST, Role.CLONED):
             continue
         joined = None
-        if fuse and role in (Role.ELEMENTWISE, Role.REDUCTION):
+        if fuse and flow.GROUP in op.attributes:
+            joined = _marked_group(op, groups, group_of)
+        elif fuse and role in (Role.ELEMENTWISE, Role.REDUCTION):
             for group in _candidate_groups(op, group_of):
                 refusal = _why_not_join(op, role, group, group_of)
                 if refusal is None:
@@ -187,7 +194,56 @@ def form_groups(block: mlir.Block, fuse: bool = True) -> tuple[list[Group], dict
             groups.append(joined)
         joined.ops.append(op)
         group_of[op] = joined
-    return groups, reasons
+        if fuse and role is Role.ELEMENTWISE:
+            _merge_siblings(op, joined, group_of)
+    return [group for group in groups if group.ops], reasons
+
+
+def _merge_siblings(op: mlir.Operation, joined: Group, group_of: dict[mlir.Operation, Group]) -> None:
+    """Groups of elementwise ops that one op brings together run as one: `a * b + c * d` stores nothing in between."""
+    for other in _candidate_groups(op, group_of):
+        if other is joined or not _walks_alike(other, op) or not _walks_alike(joined, op):
+            continue
+        order = {member: place for place, member in enumerate(_in_order(joined.ops + other.ops))}
+        merged = Group(joined.ordinal, list(order), joined.root)
+        extracted = {defining_op(value) for member in merged.ops for value in _extracted_tensors(member)}
+        if len(_tensors_of(merged.ops)) > MAX_TENSORS or extracted & set(merged.ops):
+            continue
+        if any(_depends_through_others(member, merged, group_of) for member in merged.ops):
+            continue
+        joined.ops[:] = merged.ops
+        for member in other.ops:
+            group_of[member] = joined
+        other.ops.clear()
+
+
+def _walks_alike(group: Group, op: mlir.Operation) -> bool:
+    """Whether all ops of a group are elementwise, with the loops of `op` in the same order."""
+    type_ = op.results[0].type
+    if group.root is not Role.ELEMENTWISE or group.rows is not None or len(op.results) != 1:
+        return False
+    if not mlir.RankedTensorType(type_).has_static_shape:
+        return False
+    shape = list(mlir.RankedTensorType(type_).shape)
+    return all(
+        is_elementwise(member) and list(mlir.RankedTensorType(member.results[0].type).shape) == shape
+        for member in group.ops
+    )
+
+
+def _in_order(ops: list[mlir.Operation]) -> list[mlir.Operation]:
+    """Ops of one block as they stand there."""
+    return sorted(ops, key=cmp_to_key(lambda left, right: -1 if left.is_before_in_block(right) else 1))
+
+
+def _marked_group(op: mlir.Operation, groups: list[Group], group_of: dict[mlir.Operation, Group]) -> Group:
+    """The group of ops that a pass has put together. Rows are what all but the last dimension of the first counts."""
+    for other, group in group_of.items():
+        if flow.GROUP in other.attributes and other.attributes[flow.GROUP] == op.attributes[flow.GROUP]:
+            return group
+    group = Group(len(groups), root=Role.OPAQUE, rows=mlir.ShapedType(op.results[0].type).rank - 1)
+    groups.append(group)
+    return group
 
 
 def _is_corner_of_transform(op: mlir.Operation) -> bool:

@@ -146,7 +146,10 @@ def _sink(op: mlir.Operation, user: mlir.Operation) -> bool:
         return False
     plans = []
     for value, map_ in zip(inputs, maps, strict=False):
-        plan = _plan(map_, value, groups, extents) if is_tensor(value) else _Plan((), ())
+        if value == op.results[0]:
+            plan = _Plan(tuple(range(len(groups))), ())
+        else:
+            plan = _plan(map_, value, groups, extents) if is_tensor(value) else _Plan((), ())
         if plan is None:
             return False
         plans.append(plan)

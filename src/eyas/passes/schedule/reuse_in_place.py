@@ -135,7 +135,7 @@ def _reads_anywhere(access: object, source: Storage) -> bool:
 
 def _same_rows(kernel: Kernel, read, written) -> bool:
     """An earlier nest of the same row has finished reading the row when it is written."""
-    shared = kernel.shared
+    shared = kernel.common
     if shared == 0 or read.offset or written.offset:
         return False
     return read.strides[:shared] == written.strides[:shared] == read.storage.strides[:shared]

@@ -2,6 +2,7 @@
 
 #id2 = affine_map<(a, b) -> (a, b)>
 #id3 = affine_map<(a, b, c) -> (a, b, c)>
+#id4 = affine_map<(a, b, c, d) -> (a, b, c, d)>
 #last = affine_map<(a, b, c) -> (c)>
 #keep = affine_map<(a, b, c) -> (a, b, 0)>
 #middle = affine_map<(a, b, c) -> (b, c)>
@@ -96,4 +97,24 @@ func.func @keep_unit_dims(%x: tensor<1x8x16xf32>) -> tensor<1x8x1xf32> {
   } -> tensor<1x8xf32>
   %1 = tensor.expand_shape %0 [[0], [1, 2]] output_shape [1, 8, 1] : tensor<1x8xf32> into tensor<1x8x1xf32>
   return %1 : tensor<1x8x1xf32>
+}
+
+// A source with a unit dimension of its own is read in its own rank.
+// CHECK-LABEL: func.func @unit_source
+// CHECK: [[P:%.*]] = linalg.batch_matmul
+// CHECK: [[G:%.*]] = linalg.generic {{.*}}ins([[P]] : tensor<1x8x16xf32>) outs({{.*}} : tensor<1x8x16xf32>)
+// CHECK: tensor.expand_shape [[G]]
+func.func @unit_source(%x: tensor<1x8x4xf32>, %w: tensor<1x4x16xf32>) -> tensor<1x1x8x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x8x16xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x16xf32>) -> tensor<1x8x16xf32>
+  %p = linalg.batch_matmul ins(%x, %w : tensor<1x8x4xf32>, tensor<1x4x16xf32>) outs(%f : tensor<1x8x16xf32>) -> tensor<1x8x16xf32>
+  %0 = tensor.expand_shape %p [[0, 1], [2], [3]] output_shape [1, 1, 8, 16] : tensor<1x8x16xf32> into tensor<1x1x8x16xf32>
+  %o = tensor.empty() : tensor<1x1x8x16xf32>
+  %1 = linalg.generic {indexing_maps = [#id4, #id4], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%0 : tensor<1x1x8x16xf32>) outs(%o : tensor<1x1x8x16xf32>) {
+  ^bb0(%i: f32, %k: f32):
+    %s = math.tanh %i : f32
+    linalg.yield %s : f32
+  } -> tensor<1x1x8x16xf32>
+  return %1 : tensor<1x1x8x16xf32>
 }

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eyas.codegen.llvm_cpu.strategies.attention import Attention
 from eyas.codegen.llvm_cpu.strategies.base import Strategy
 from eyas.codegen.llvm_cpu.strategies.contraction import Contraction
 from eyas.codegen.llvm_cpu.strategies.loops import Loops
 from eyas.codegen.llvm_cpu.strategies.rows import Rows
 from eyas.codegen.llvm_cpu.strategies.transforms import Transforms
 
-STRATEGIES: Sequence[type[Strategy]] = (Transforms, Contraction, Rows, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Transforms, Contraction, Attention, Rows, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]

@@ -21,11 +21,11 @@ def distribute(kernel: Kernel, tiles: list[Tile]) -> tuple[GridAxis, ...]:
     """Cuts the outermost parallel loops into pieces until there are enough workgroups."""
     if not kernel.nests:
         return ()
-    nest, tile = kernel.nests[0], tiles[0]
-    loops = list(range(kernel.shared)) if len(kernel.nests) > 1 else nest.parallel
+    nest, tile = kernel.nests[-1], tiles[-1]
+    loops = list(range(kernel.common)) if len(kernel.nests) > 1 else nest.parallel
     steps = {tile.unroll_loop: tile.unroll, tile.vector_loop: tile.width * tile.vectors}
     if len(kernel.nests) > 1:
-        steps = {}
+        steps = {kernel.shared: max(kernel.block, 1)}
     points = sum(product(n.loops).static or 0 for n in kernel.nests)
     dynamic = any(not product(n.loops).is_static for n in kernel.nests)
     if not dynamic and points < 2 * _MINIMUM_POINTS:

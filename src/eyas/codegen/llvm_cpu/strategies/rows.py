@@ -29,7 +29,7 @@ class Rows(NestStrategy):
     def choose(cls, kernel: Kernel | None, target: Target) -> Rows | str:
         if kernel is None:
             return "not expressible as loop nests"
-        tiles = [choose_tile(nest, target, kernel.shared) for nest in kernel.nests]
+        tiles = [choose_tile(nest, target, kernel.common_of(number)) for number, nest in enumerate(kernel.nests)]
         return cls(kernel, Schedule(tuple(tiles), distribute(kernel, tiles)))
 
 

@@ -1,0 +1,33 @@
+"""How many rows go through all nests of a kernel before the next rows do."""
+
+from __future__ import annotations
+
+from eyas.codegen.common.kernel import Nest, Storage
+from eyas.codegen.common.sizes import product
+
+# What nests hand to each other should stay in the first-level cache.
+_LOCAL_ELEMENTS = 8192
+# Sizes that register tiles of 4, 6, 8 or 12 rows divide.
+_SIZES = (24, 16, 12, 8, 4)
+
+
+def choose_block(nests: list[Nest], shared: int) -> int:
+    """Points of the last of the `shared` loops that form a block, or 0: then rows go one by one.
+
+    Only products gain from blocks, and only while what is handed on is small."""
+    if not shared or not any(nest.reductions and len(nest.parallel) > shared for nest in nests):
+        return 0
+    rows = nests[0].loops[shared - 1].static
+    sizes = [product(storage.shape[shared:]).static for storage in locals_of(nests)]
+    if rows is None or any(size is None for size in sizes):
+        return 0
+    row = max((size for size in sizes if size), default=1)
+    fitting = [size for size in _SIZES if size <= rows and size * row <= _LOCAL_ELEMENTS]
+    return fitting[0] if fitting else 0
+
+
+def locals_of(nests: list[Nest]) -> list[Storage]:
+    """Storages local to the workgroup that the nests write."""
+    outputs = [output for nest in nests for statement in nest.statements for output in statement.outputs]
+    found = {id(output.storage): output.storage for output in outputs if output is not None}
+    return [storage for storage in found.values() if storage.binding is None]

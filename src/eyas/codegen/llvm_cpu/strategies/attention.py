@@ -1,0 +1,74 @@
+"""Products that hand rows to each other through softmax or other row-wise ops: attention.
+
+A block of query rows goes through all nests before the next one, so that its scores stay in the first-level cache. The
+products among the nests get register tiles with rows of the block, everything else the tiles of the `rows` strategy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, Tile
+from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
+from eyas.codegen.llvm_cpu.strategies.distribute import distribute
+from eyas.codegen.llvm_cpu.strategies.rows import choose_tile, nest_is_scalar
+from eyas.targets import Target
+
+_ENOUGH_WORKGROUPS = 4
+
+
+@dataclass(frozen=True)
+class Attention(NestStrategy):
+    name: ClassVar[str] = "attention"
+
+    @classmethod
+    def choose(cls, kernel: Kernel | None, target: Target) -> Attention | str:
+        if kernel is None:
+            return "not expressible as loop nests"
+        if not kernel.block:
+            return "no rows that go through several nests in blocks"
+        tiles = [_tile(number, kernel, target) for number in range(len(kernel.nests))]
+        return cls(kernel, Schedule(tuple(tiles), _grid(kernel, tiles)))
+
+
+def _grid(kernel: Kernel, tiles: list[Tile]) -> tuple[GridAxis, ...]:
+    """One head a workgroup, so that what all of its blocks read is made once; rows are cut where heads are few."""
+    nest = kernel.nests[-1]
+    heads = [GridAxis(loop, nest.loops[loop], 1) for loop in range(min(kernel.shared, 3))]
+    count = product([axis.extent for axis in heads]).static
+    if count is None or count < _ENOUGH_WORKGROUPS:
+        return distribute(kernel, tiles)
+    return tuple(reversed(heads))
+
+
+def _tile(number: int, kernel: Kernel, target: Target) -> Tile:
+    nest, rows = kernel.nests[number], kernel.shared
+    tile = choose_tile(nest, target, kernel.common_of(number))
+    if number < kernel.first or not nest.reductions or nest_is_scalar(nest) or tile.vector_loop not in nest.parallel:
+        return tile
+    inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
+    if not any(source.strides[rows] == Size(0) for source in inputs):
+        return tile
+    return _register_tile(nest, tile, rows, kernel.block, target)
+
+
+def _register_tile(nest: Nest, lanes: Tile, rows_loop: int, block: int, target: Target) -> Tile:
+    """Rows that divide the block and vectors that divide the lanes, as many as the register file holds."""
+    budget = target.vector_registers - (4 if target.vector_registers >= 32 else 3)
+    assert lanes.vector_loop is not None
+    extent = nest.loops[lanes.vector_loop].static
+    best, best_score = lanes, 0.0
+    for rows in (size for size in range(1, 15) if block % size == 0):
+        for vectors in (1, 2, 3, 4):
+            if rows * vectors + vectors + 1 > budget:
+                continue
+            step = vectors * lanes.width
+            fill = 1.0 if not extent else extent / (-(-extent // step) * step)
+            speed = rows * vectors / max(rows * vectors, 0.9 * (rows + vectors) + 1)
+            score = fill * speed * min(1.0, rows * vectors / 10) + rows * vectors / 1000
+            if score > best_score:
+                best, best_score = replace(lanes, vectors=vectors, unroll_loop=rows_loop, unroll=rows), score
+    return best

@@ -1,0 +1,82 @@
+// RUN: eyas opt %s --passes fuse-attention | filecheck %s
+
+#id = affine_map<(a, b, c) -> (a, b, c)>
+#keep = affine_map<(a, b, c) -> (a, b, 0)>
+
+// Heads are read where the projections have them; the keys are transposed; the sum divides the result.
+// CHECK-DAG: [[KEYS:#.*]] = affine_map<(d0, d1, d2) -> (d2, d0 * 8 + d1)>
+// CHECK-DAG: [[QUERIES:#.*]] = affine_map<(d0, d1, d2, d3) -> (d1, d0 * 8 + d3)>
+// CHECK-DAG: [[VALUES:#.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d0 * 8 + d2)>
+// CHECK-LABEL: func.func @softmax
+// CHECK-NOT: linalg.batch_matmul
+// CHECK: linalg.generic {indexing_maps = {{.}}[[KEYS]], {{.*}}ins(%arg1 {{.*}}flow.group = 0
+// CHECK: linalg.generic {indexing_maps = {{.}}[[QUERIES]], {{.*}}ins(%arg0, {{.*}}flow.group = 0
+// CHECK: arith.maximumf
+// CHECK: math.exp
+// CHECK: [[S:%.*]] = linalg.generic {{.*}}"reduction"{{.*}}flow.group = 0
+// CHECK-NOT: arith.divf
+// CHECK: [[O:%.*]] = linalg.generic {{.*}}, [[VALUES]], {{.*}}%arg2 {{.*}}flow.group = 0
+// CHECK: linalg.generic {{.*}}ins([[O]], [[S]] {{.*}}flow.group = 0
+// CHECK: arith.divf
+// CHECK: linalg.transpose {{.*}}permutation = [1, 0, 2]{{.*}}flow.group = 0
+func.func @softmax(%q: tensor<16x32xf32>, %k: tensor<24x32xf32>, %v: tensor<24x32xf32>) -> tensor<16x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %qe = tensor.expand_shape %q [[0], [1, 2]] output_shape [16, 4, 8] : tensor<16x32xf32> into tensor<16x4x8xf32>
+  %ke = tensor.expand_shape %k [[0], [1, 2]] output_shape [24, 4, 8] : tensor<24x32xf32> into tensor<24x4x8xf32>
+  %ve = tensor.expand_shape %v [[0], [1, 2]] output_shape [24, 4, 8] : tensor<24x32xf32> into tensor<24x4x8xf32>
+  %e0 = tensor.empty() : tensor<4x16x8xf32>
+  %e1 = tensor.empty() : tensor<4x8x24xf32>
+  %e2 = tensor.empty() : tensor<4x24x8xf32>
+  %qt = linalg.transpose ins(%qe : tensor<16x4x8xf32>) outs(%e0 : tensor<4x16x8xf32>) permutation = [1, 0, 2]
+  %kt = linalg.transpose ins(%ke : tensor<24x4x8xf32>) outs(%e1 : tensor<4x8x24xf32>) permutation = [1, 2, 0]
+  %vt = linalg.transpose ins(%ve : tensor<24x4x8xf32>) outs(%e2 : tensor<4x24x8xf32>) permutation = [1, 0, 2]
+  %e3 = tensor.empty() : tensor<4x16x24xf32>
+  %f3 = linalg.fill ins(%zero : f32) outs(%e3 : tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+  %s = linalg.batch_matmul ins(%qt, %kt : tensor<4x16x8xf32>, tensor<4x8x24xf32>) outs(%f3 : tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+  %e4 = tensor.empty() : tensor<4x16x1xf32>
+  %f4 = linalg.fill ins(%low : f32) outs(%e4 : tensor<4x16x1xf32>) -> tensor<4x16x1xf32>
+  %m = linalg.generic {indexing_maps = [#id, #keep], iterator_types = ["parallel", "parallel", "reduction"]} ins(%s : tensor<4x16x24xf32>) outs(%f4 : tensor<4x16x1xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %r = arith.maximumf %i, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<4x16x1xf32>
+  %x = linalg.generic {indexing_maps = [#id, #keep, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%s, %m : tensor<4x16x24xf32>, tensor<4x16x1xf32>) outs(%e3 : tensor<4x16x24xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %d = arith.subf %i, %j : f32
+    %r = math.exp %d : f32
+    linalg.yield %r : f32
+  } -> tensor<4x16x24xf32>
+  %f5 = linalg.fill ins(%zero : f32) outs(%e4 : tensor<4x16x1xf32>) -> tensor<4x16x1xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #keep], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : tensor<4x16x24xf32>) outs(%f5 : tensor<4x16x1xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %r = arith.addf %i, %o : f32
+    linalg.yield %r : f32
+  } -> tensor<4x16x1xf32>
+  %p = linalg.generic {indexing_maps = [#id, #keep, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %sum : tensor<4x16x24xf32>, tensor<4x16x1xf32>) outs(%e3 : tensor<4x16x24xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %r = arith.divf %i, %j : f32
+    linalg.yield %r : f32
+  } -> tensor<4x16x24xf32>
+  %f6 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<4x16x8xf32>) -> tensor<4x16x8xf32>
+  %o = linalg.batch_matmul ins(%p, %vt : tensor<4x16x24xf32>, tensor<4x24x8xf32>) outs(%f6 : tensor<4x16x8xf32>) -> tensor<4x16x8xf32>
+  %e7 = tensor.empty() : tensor<16x4x8xf32>
+  %t = linalg.transpose ins(%o : tensor<4x16x8xf32>) outs(%e7 : tensor<16x4x8xf32>) permutation = [1, 0, 2]
+  %c = tensor.collapse_shape %t [[0], [1, 2]] : tensor<16x4x8xf32> into tensor<16x32xf32>
+  return %c : tensor<16x32xf32>
+}
+
+// Scores that leave the program must be written.
+// CHECK-LABEL: func.func @scores_are_a_result
+// CHECK: linalg.batch_matmul
+// CHECK: linalg.batch_matmul
+func.func @scores_are_a_result(%q: tensor<4x16x8xf32>, %k: tensor<4x8x24xf32>, %v: tensor<4x24x8xf32>) -> (tensor<4x16x24xf32>, tensor<4x16x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e3 = tensor.empty() : tensor<4x16x24xf32>
+  %f3 = linalg.fill ins(%zero : f32) outs(%e3 : tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+  %s = linalg.batch_matmul ins(%q, %k : tensor<4x16x8xf32>, tensor<4x8x24xf32>) outs(%f3 : tensor<4x16x24xf32>) -> tensor<4x16x24xf32>
+  %e0 = tensor.empty() : tensor<4x16x8xf32>
+  %f6 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<4x16x8xf32>) -> tensor<4x16x8xf32>
+  %o = linalg.batch_matmul ins(%s, %v : tensor<4x16x24xf32>, tensor<4x24x8xf32>) outs(%f6 : tensor<4x16x8xf32>) -> tensor<4x16x8xf32>
+  return %s, %o : tensor<4x16x24xf32>, tensor<4x16x8xf32>
+}
