@@ -341,15 +341,9 @@ def _can_share(nests: list[Nest], loop: int, between: set[int]) -> bool:
             strides = row_major_strides(access.storage.shape)
             if len(strides) <= loop or access.strides[loop] != strides[loop] or access.guards:
                 return False
-            for access in nest.accesses:
-                if id(access.storage) not in between:
-                    continue
-                strides = row_major_strides(access.storage.shape)
-                if len(strides) <= loop or access.strides[loop] != strides[loop] or access.guards:
-                    return False
-                if access.storage.shape[loop] != first:
-                    return False
-        return True
+            if access.storage.shape[loop] != first:
+                return False
+    return True
 
 
 def _split_operands(op: mlir.OpView) -> tuple[list[mlir.Value], list[mlir.Value]]:
