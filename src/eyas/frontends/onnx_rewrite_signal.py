@@ -114,7 +114,8 @@ def _dft_table(size: int, parts: int, count: int, inverse: bool, onesided: bool)
 
 
 def resize(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """One constant matrix for each resized axis; nearest pixels of any type are gathered."""
+    """A weighted sum of a few pixels, or one constant matrix, for each resized axis; nearest pixels of any type are
+    gathered. The inner axes come first, while there is little data: pixels along the last are not neighbours."""
     upsample = node.op_type == "Upsample"
     shape, output = b.shape_of(node.input[0]), node.output[0]
     if shape is None:
@@ -128,7 +129,7 @@ def resize(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     mode = attribute(node, "mode", "nearest")
     value, kind = node.input[0], b.type_of(node.input[0])
     outside = np.zeros(0)
-    for place, axis in enumerate(axes):
+    for place, axis in sorted(enumerate(axes), key=lambda pair: -pair[1]):
         if sizes[place] == shape[axis] and scales[place] == 1.0 and roi[place] == (0.0, 1.0):
             continue
         points = _coordinates(node, upsample, shape[axis], sizes[place], scales[place], roi[place])
@@ -138,7 +139,11 @@ def resize(node: onnx.NodeProto, b: Builder) -> list[str] | None:
             value = b.add("Gather", value, b.constant(table), axis=axis)
         elif kind in _FLOATS:
             matrix = _weights(node, points, shape[axis], min(scales[place], 1.0), mode)
-            value = _along(value, matrix, axis, rank, onnx.helper.tensor_dtype_to_np_dtype(kind), b)
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+            few = _taps(matrix)
+            value = (
+                _along(value, matrix, axis, rank, dtype, b) if few is None else _sum(value, *few, axis, rank, dtype, b)
+            )
         else:
             return None
         if attribute(node, "coordinate_transformation_mode", "") == "tf_crop_and_resize":
@@ -264,3 +269,38 @@ def _along(value: str, matrix: np.ndarray, axis: int, rank: int, dtype: np.dtype
     moved = b.transpose(value, order)
     product = b.add("MatMul", moved, b.constant(matrix.T, dtype))
     return b.transpose(product, [order.index(i) for i in range(rank)])
+
+
+_MAX_TAPS = 4
+"""More pixels than this are summed by a product: a filter that shrinks an image."""
+
+
+def _taps(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Which pixels each output is made of, and their weights, as [tap, output]; None when there are many."""
+    count = max(1, int(np.count_nonzero(matrix, axis=1).max()))
+    if count > _MAX_TAPS:
+        return None
+    pixels, weights = np.zeros((count, len(matrix)), np.int64), np.zeros((count, len(matrix)))
+    for output, row in enumerate(matrix):
+        used = np.flatnonzero(row)
+        if not used.size:
+            continue
+        pixels[: used.size, output], weights[: used.size, output] = used, row[used]
+        # A pixel taken twice, half of it each time: infinities do not bear to be multiplied by zero.
+        for tap in range(used.size, count):
+            pixels[tap, output] = used[-1]
+            weights[tap - 1, output] /= 2
+            weights[tap, output] = weights[tap - 1, output]
+    return pixels, weights
+
+
+def _sum(value: str, pixels: np.ndarray, weights: np.ndarray, axis: int, rank: int, dtype: np.dtype, b: Builder) -> str:
+    """The weighted sum of pixels along an axis."""
+    total = ""
+    shape = [-1 if i == axis else 1 for i in range(rank)]
+    for which, weight in zip(pixels, weights, strict=True):
+        term = b.add("Gather", value, b.constant(which, np.int64), axis=axis)
+        if np.any(weight != 1):
+            term = b.add("Mul", term, b.constant(weight.reshape(shape), dtype))
+        total = b.add("Add", total, term) if total else term
+    return total

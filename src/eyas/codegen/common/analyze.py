@@ -37,8 +37,8 @@ class _Analysis(TensorPlaces):
         super().__init__(function)
         self.nests: list[Nest] = []
         self.made_by: dict[mlir.Value, tuple[int, int, int]] = {}  # tensor -> (nest, statement, output)
-        self.extracted: dict[mlir.Value, Storage] = {}
         self.written: dict[tuple[int, int, int], list[Sum]] = {}  # the same -> what each dimension's index is
+        self.extracted: dict[mlir.Value, Storage] = {}
 
     def run(self) -> Kernel:
         for op in self.block.operations:
@@ -179,16 +179,17 @@ class _Analysis(TensorPlaces):
     def _fuse_into_registers(
         self, op: mlir.OpView, inputs: list[mlir.Value], exprs: list, order: list[int], loops: list[Size]
     ) -> bool:
-        """Appends an elementwise op to the nest that makes one of its operands, when their loops correspond."""
+        """Appends an elementwise op to the nest that makes one of its operands, when their loops correspond; or to one
+        of elementwise ops that has the same loops."""
         if not self.nests:
             return False
         last = len(self.nests) - 1
         nest = self.nests[last]
         made_here = [value for value in inputs if value in self.made_by and self.made_by[value][0] == last]
-        if not made_here:
-            return False
         parallel = nest.parallel
         translation: list[Sum] | None = None
+        if not made_here and parallel == list(range(len(loops))) and nest.loops == loops and not nest.guards:
+            translation = [((loop, 1),) for loop in parallel]
         for value, expr in zip(inputs, exprs, strict=False):
             if value not in made_here:
                 continue
@@ -244,7 +245,9 @@ class _Analysis(TensorPlaces):
             return None
         translation: dict[int, Sum] = {}
         for parts, one in zip(self.written[made], expr, strict=True):
-            if one.constant or list(one.coefficients.values()) != [1] or not parts:
+            if not parts and not one.constant and not one.coefficients:
+                continue  # a dimension of one element, on both sides
+            if one.constant or list(one.coefficients.values()) != [1]:
                 return None
             (loop,) = one.coefficients
             if translation.setdefault(loop, parts) != parts:

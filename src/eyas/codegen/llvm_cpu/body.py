@@ -26,6 +26,8 @@ class Lane:
     width: int
     mask: mlir.Value | None
     index: Callable[[int], mlir.Value]
+    first: Callable[[int, Size], mlir.Value | None]
+    """The index of the first lane along a loop of the body, when the loop stays below a size."""
 
 
 def evaluate_body(body: mlir.Block | None, arguments: list[mlir.Value | None], lane: Lane) -> list[mlir.Value]:
@@ -89,19 +91,42 @@ def _check(condition: mlir.Value, lane: Lane) -> None:
 
 
 def _extract(op: mlir.Operation, indices: list[mlir.Value], lane: Lane) -> mlir.Value:
-    """Reads a tensor at computed positions, each clamped into its dimension."""
+    """Reads a tensor at computed positions, each clamped into its dimension.
+
+    Positions that are a loop's own index, and no more than the loop counts, need no clamp; when that is the loop of the
+    lanes and the last dimension, the lanes are neighbours and no gather is needed.
+    """
     memory = lane.memory
     storage = memory.tensors[op.operands[0]]
     address = memory.at.index(0)
     width = max((i.type.shape[0] for i in indices if isinstance(i.type, mlir.VectorType)), default=1)
-    for index, size, stride in zip(indices, storage.shape, storage.strides, strict=True):
+    neighbours = False
+    for position, (index, size, stride) in enumerate(zip(indices, storage.shape, storage.strides, strict=True)):
         lanes = index.type.shape[0] if isinstance(index.type, mlir.VectorType) else 1
         if size == Size(1):
             continue
-        last = arith.SubIOp(memory.size(size), memory.at.index(1)).result
-        low = memory.splat(memory.at.index(0), lanes)
-        clamped = arith.MaxSIOp(arith.MinSIOp(index, memory.splat(last, lanes)).result, low).result
-        address = memory.add(address, memory.multiply_sizes(clamped, stride))
+        first = _first_of_loop(op.operands[1 + position], size, lane)
+        if first is not None and lanes > 1 and stride == Size(1) and not _any_vector(indices[:position]):
+            neighbours, index = True, first
+        elif first is None:
+            last = arith.SubIOp(memory.size(size), memory.at.index(1)).result
+            low = memory.splat(memory.at.index(0), lanes)
+            index = arith.MaxSIOp(arith.MinSIOp(index, memory.splat(last, lanes)).result, low).result
+        address = memory.add(address, memory.multiply_sizes(index, stride))
+    if neighbours:
+        return memory.load(storage, address, width, Size(1), lane.mask)
     if width == 1:
         return memory.load(storage, address, 1, Size(0), None)
     return memory.gather_tensor(storage, memory.as_width(address, address.type, width), width, lane.mask)
+
+
+def _first_of_loop(position: mlir.Value, size: Size, lane: Lane) -> mlir.Value | None:
+    """The index of the first lane, when a position is the index of a loop that stays below `size`."""
+    owner = position.owner
+    if isinstance(owner, mlir.Block) or owner.name != "linalg.index":
+        return None
+    return lane.first(owner.attributes["dim"].value, size)
+
+
+def _any_vector(values: list[mlir.Value]) -> bool:
+    return any(isinstance(value.type, mlir.VectorType) for value in values)

@@ -81,7 +81,7 @@ def select_strategy(
     if codegen.STRATEGY in function.attributes:
         return _noted_strategy(function, kernel), rejected
     for strategy in STRATEGIES:
-        if strategy.name in disabled:
+        if strategy.name in disabled or strategy.part_of in disabled:
             rejected.append(f"{strategy.name}: switched off")
             continue
         if kernel is not None and reads_matrices(kernel) and not strategy.takes_matrices:

@@ -14,10 +14,11 @@ from functools import cmp_to_key
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
-from eyas.ir.transforms import is_matrix_of_transforms, is_transform
 from eyas.dialects import flow
 from eyas.ir.structured import is_elementwise
+from eyas.ir.transforms import is_matrix_of_transforms, is_transform
 from eyas.ir.walk import defining_op, is_tensor, nested_operands
+from eyas.passes.dispatch.window_padding import reads_padding_in_place
 
 # A row of intermediates must fit the first-level cache with room to spare.
 _MAX_ROW_ELEMENTS = 16_384
@@ -70,9 +71,12 @@ def role_of(op: mlir.Operation) -> Role:
 
 
 def _is_read_in_place(op: mlir.Operation) -> bool:
-    """Padding that only transforms of tiles read: they test for its edges tile by tile."""
+    """Padding that only transforms of tiles read, which test for its edges tile by tile, or windows, which do so tap by
+    tap."""
     users = [use.owner.operation for use in op.results[0].uses]
-    return len(op.operands) == 1 and bool(users) and all(is_transform(user) for user in users)
+    if len(op.operands) != 1 or not users:
+        return False
+    return all(is_transform(user) or reads_padding_in_place(user, op) for user in users)
 
 
 def _is_scalar_of_data(op: mlir.Operation) -> bool:
@@ -136,13 +140,13 @@ def _is_inner_broadcast(op: mlir.Operation, maps: list[mlir.AffineMap]) -> bool:
     """A copy that only repeats its input, for other linalg ops: they read the input instead, with strides of zero."""
     if len(maps) != 2 or not is_plain_copy(op) or not is_tensor(op.operands[0]):
         return False
+    if not all(isinstance(expr, mlir.AffineDimExpr | mlir.AffineConstantExpr) for expr in maps[0].results):
+        return False
     dims = [expr.position for expr in maps[0].results if isinstance(expr, mlir.AffineDimExpr)]
     if len(dims) == maps[0].n_dims or dims != sorted(dims) or maps[1] != mlir.AffineMap.get_identity(maps[1].n_dims):
         return False
     users = [use.owner.operation for use in op.results[0].uses]
     return all(user.name.startswith("linalg.") or user.name == "flow.tie_shape" for user in users)
-    if not all(isinstance(expr, mlir.AffineDimExpr | mlir.AffineConstantExpr) for expr in maps[0].results):
-        return False
 
 
 def is_plain_copy(op: mlir.Operation) -> bool:

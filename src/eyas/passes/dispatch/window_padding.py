@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 
 from torch_mlir import ir as mlir
+from torch_mlir.dialects import linalg
 
 from eyas.ir.structured import constant_scalar
 from eyas.ir.walk import defining_op
 
-_CONV = "linalg.conv_2d_nhwc_hwcf"
+_CONV = ("linalg.conv_2d_nhwc_hwcf", "linalg.generic")
 _NEUTRAL = {
-    _CONV: 0,
+    "linalg.conv_2d_nhwc_hwcf": 0,
+    "linalg.generic": 0,
     "linalg.depthwise_conv_2d_nhwc_hwc": 0,
     "linalg.pooling_nhwc_sum": 0,
     "linalg.pooling_nhwc_max": -math.inf,
@@ -30,26 +32,40 @@ def reads_padding_in_place(user: mlir.Operation, pad: mlir.Operation) -> bool:
     """Whether a user of padding is a window that leaves it out."""
     if user.name not in _NEUTRAL or user.operands[0] != pad.results[0] or len(pad.operands) != 1:
         return False
-    if list(user.operands).count(pad.results[0]) != 1 or not _is_around_image(pad):
+    if list(user.operands).count(pad.results[0]) != 1 or not _is_around_image(pad, user):
         return False
     yielded = list(pad.regions[0].blocks[0].operations)[-1].operands[0]
     owner = defining_op(yielded)
     if owner is None or owner.parent == pad or constant_scalar(yielded) != _NEUTRAL[user.name]:
         return False
-    return user.name != _CONV or _pays(user, pad)
+    return user.name not in _CONV or (linalg.isa_convolution_op(user) and _pays(user, pad))
 
 
-def _is_around_image(pad: mlir.Operation) -> bool:
-    """Around the two inner dimensions of an image of known size, by amounts that are not negative."""
+def _is_around_image(pad: mlir.Operation, user: mlir.Operation) -> bool:
+    """Around the dimensions in which a window moves, of an image of known size, by amounts that are not negative."""
     source = mlir.RankedTensorType(pad.operands[0].type)
     low, high = (list(mlir.DenseI64ArrayAttr(pad.attributes[name])) for name in ("static_low", "static_high"))
     amounts = list(zip(low, high, strict=True))
     if source.rank != 4 or any(amount < 0 for pair in amounts for amount in pair):
         return False
-    return not any(amounts[0] + amounts[3]) and not any(source.is_dynamic_dim(dim) for dim in (1, 2, 3))
+    padded = [dim for dim, pair in enumerate(amounts) if any(pair)]
+    results = list(_image_map(user).results)
+    moving = [dim for dim, expr in enumerate(results) if _moves(expr)]
+    return set(padded) <= set(moving) and not any(source.is_dynamic_dim(dim) for dim in range(1, 4))
+
+
+def _image_map(user: mlir.Operation) -> mlir.AffineMap:
+    attributes = user.attributes["indexing_maps"] if "indexing_maps" in user.attributes else None
+    maps = linalg.get_indexing_maps(user) if attributes is None else attributes
+    return mlir.AffineMapAttr(maps[0]).value
 
 
 def _pays(conv: mlir.Operation, pad: mlir.Operation) -> bool:
-    image, padded = (mlir.RankedTensorType(value.type).shape for value in (pad.operands[0], pad.results[0]))
-    growth = padded[1] * padded[2] / max(1, image[1] * image[2])
-    return image[3] <= _FEW_CHANNELS or growth > _MOSTLY_PADDING
+    image, padded = (list(mlir.RankedTensorType(value.type).shape) for value in (pad.operands[0], pad.results[0]))
+    still = [size for size, expr in zip(image, _image_map(conv).results, strict=True) if not _moves(expr)]
+    growth = math.prod(padded[1:]) / max(1, math.prod(image[1:]))
+    return still[-1] <= _FEW_CHANNELS or growth > _MOSTLY_PADDING
+
+
+def _moves(expr: mlir.AffineExpr) -> bool:
+    return isinstance(expr, mlir.AffineAddExpr)

@@ -23,6 +23,9 @@ from eyas.ir.structured import (
 from eyas.ir.walk import defining_op, find_ops
 from eyas.passes.dispatch.grouping import Role, indexing_maps, role_of
 
+_FEW_CHANNELS = 4
+"""Images as cameras give them; lanes along so few channels would be mostly empty."""
+
 
 @dataclass(frozen=True)
 class PropagateTransposes(Pass):
@@ -31,6 +34,7 @@ class PropagateTransposes(Pass):
     transpose of a transpose: one transpose, or none;
     elementwise op: computed in the source's order, its result transposed instead, if most operands agree;
     reduction: reads the source in another order;
+    convolution of few channels: reads the source in another order;
     padding, concatenation: done in the source's order, the result transposed instead;
     a transpose that moves only unit dimensions: a reshape.
     """
@@ -183,7 +187,8 @@ def _absorb(op: mlir.Operation, user: mlir.Operation, permutation: list[int]) ->
             new_inputs[position] = op.operands[0]
     if op.results[0] in inits:
         return False
-    kinds = ["reduction" if "reduction" in str(k) else "parallel" for k in user.attributes["iterator_types"]]
+    written = {e.position for e in maps[-1].results if isinstance(e, mlir.AffineDimExpr)}
+    kinds = ["parallel" if loop in written else "reduction" for loop in range(maps[-1].n_dims)]
     new = generic(new_inputs, inits, new_maps, kinds)
     _move_body(user, new)
     for old, fresh in zip(user.results, new.results, strict=True):
@@ -209,7 +214,19 @@ def _through_concat(op: mlir.Operation, user: mlir.Operation, permutation: list[
     return True
 
 
+def _into_conv(op: mlir.Operation, user: mlir.Operation, permutation: list[int]) -> bool:
+    """A convolution of few channels reads the image in its own order: each pixel is a scalar to it anyway."""
+    maps = indexing_maps(user)
+    channels = mlir.RankedTensorType(user.operands[0].type).shape[3]
+    if maps is None or user.operands[0] != op.results[0] or not 0 < channels <= _FEW_CHANNELS:
+        return False
+    if permutation != [0, 2, 3, 1]:
+        return False
+    return _absorb(op, user, permutation)
+
+
 _RULES = {
+    "linalg.conv_2d_nhwc_hwcf": _into_conv,
     "linalg.transpose": _compose,
     "tensor.pad": _through_pad,
     "linalg.generic": _through_generic,

@@ -14,7 +14,8 @@ from eyas.codegen.llvm_cpu.strategies.contraction import Contraction
 from eyas.codegen.llvm_cpu.strategies.loops import Loops
 from eyas.codegen.llvm_cpu.strategies.rows import Rows
 from eyas.codegen.llvm_cpu.strategies.transforms import Transforms
+from eyas.codegen.llvm_cpu.strategies.windows import Windows
 
-STRATEGIES: Sequence[type[Strategy]] = (Transforms, Contraction, Attention, Rows, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Transforms, Windows, Contraction, Attention, Rows, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]

@@ -52,7 +52,19 @@ def choose_tile(nest: Nest, target: Target, shared: int = 0) -> Tile:
             return Tile(width, reduction, vectors)
     if parallel is None:
         return Tile()
-    return Tile(vector_width(nest, parallel, target), parallel)
+    width = vector_width(nest, parallel, target)
+    return Tile(width, parallel, _accumulators(nest, parallel, width))
+
+
+def _accumulators(nest: Nest, loop: int, width: int) -> int:
+    """Vectors that reduce side by side: one alone would wait for each of its sums."""
+    extent = nest.loops[loop].static
+    if not nest.statements[0].reductions or extent is None:
+        return 1
+    vectors = _REDUCTION_ACCUMULATORS
+    while vectors > 1 and extent < width * vectors:
+        vectors //= 2
+    return vectors
 
 
 def nest_is_scalar(nest: Nest) -> bool:
