@@ -34,14 +34,17 @@ def command(
     json: Annotated[str, typer.Option("--json", metavar="FILE", help="All of it as JSON; - is stdout.")] = "",
     html: Annotated[str, typer.Option("--html", metavar="FILE", help="One page with graph and roofline.")] = "",
     trace: Annotated[str, typer.Option("--trace", metavar="FILE", help="A call for ui.perfetto.dev.")] = "",
+    against: Annotated[str, typer.Option("--against", metavar="FILE", help="What changed since that --json.")] = "",
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure the machine's limits again, which else happens once.")
     ] = False,
 ) -> None:
     """Show what each dispatch of a call does, takes and could take, and why it is not faster."""
+    from eyas.explain.compare import read_report
     from eyas.explain.measure import explain
 
     _check_files(json, html, trace)
+    before = read_report(Path(against)) if against else None
     loaded = open_module(model, device, threads, quiet=json == "-")
     function = choose_entry(loaded, entry)
     inputs = make_inputs(input or [], loaded.functions[function].signature)
@@ -58,9 +61,11 @@ def command(
 
         written += _write(trace, json_.dumps(make_trace(report, events)))
     if json != "-":
-        from eyas.cli.explain_text import print_report
+        from eyas.cli.explain_text import print_changes, print_report
 
         print_report(report, top, sort is Sort.ORDER)
+        if before is not None:
+            print_changes(report, before, against)
     for path in written:
         note(f"wrote {path}")
 

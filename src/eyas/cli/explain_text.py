@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from eyas.cli.common import print_table, show_bytes, show_grid, show_time
+from eyas.explain.compare import compare
 from eyas.explain.others import BUSY
 from eyas.explain.report import Dispatch, Report
 
-_MOST_NAME, _EXPLAINED = 60, 10
+_MOST_NAME, _EXPLAINED, _CHANGES = 60, 10, 15
 
 
 def print_report(report: Report, top: int | None = None, in_order: bool = False) -> None:
@@ -87,3 +90,20 @@ def _print_reasons(dispatches: list[Dispatch]) -> None:
             print(f"    is {', '.join(one.sources)}")
         for reason in one.why:
             print(f"    {reason}")
+
+
+def print_changes(report: Report, before: dict[str, Any], name: str) -> None:
+    """What became faster and slower since a report that was written before."""
+    was_us = float(before["totals"]["call_us"])
+    ratio = f", {was_us / report.call_us:.2f} x as fast" if report.call_us else ""
+    print(f"\nagainst {name}: a call {show_time(was_us)} then, {show_time(report.call_us)} now{ratio}\n")
+    changes = compare(before["dispatches"], report.to_json()["dispatches"])
+    rows = [("before", "now", "difference", "nodes")]
+    for one in changes[:_CHANGES]:
+        nodes = ", ".join(one.nodes) or "(dispatches without names)"
+        shown = nodes if len(nodes) <= _MOST_NAME else nodes[: _MOST_NAME - 3] + "..."
+        rows.append((f"{one.before_us:.1f}", f"{one.after_us:.1f}", f"{one.difference_us:+.1f}", shown))
+    print_table(rows, numbers=range(3))
+    rest = changes[_CHANGES:]
+    if rest:
+        print(f"... {len(rest)} more, {sum(one.difference_us for one in rest):+.1f} us together")

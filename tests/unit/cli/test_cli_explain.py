@@ -36,6 +36,15 @@ def test_json_page_and_trace(eyas, module, tmp_path):
     assert {one["ph"] for one in json.loads(files[2].read_text())["traceEvents"]} == {"M", "X"}
 
 
+def test_against_an_earlier_report(eyas, module, tmp_path):
+    file = tmp_path / "before.json"
+    assert eyas("explain", module, "--runs", 3, "--json", file).code == 0
+    done = eyas("explain", module, "--runs", 3, "--against", file)
+    assert done.code == 0 and f"against {file}: a call" in done.out and "x as fast" in done.out
+    assert "before  now  difference  nodes" in " ".join(done.out.split()).replace(" ", "  ")
+    assert eyas("explain", module, "--against", tmp_path / "none.json").code == 2
+
+
 def test_json_alone_on_stdout_and_models_are_compiled(eyas, model):
     done = eyas("explain", model, "--runs", 2, "--json", "-", "--device", "local-sync")
     assert done.code == 0 and done.err == "" and done.json["driver"] == "local-sync"
