@@ -120,7 +120,6 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _compile(graph: Graph) -> Any:
-    from eyas.api import _load
     from eyas.pipelines.compiler import Compilation
     from eyas.pipelines.phases import Options
 
@@ -129,7 +128,7 @@ def _compile(graph: Graph) -> Any:
     options = Options(disable=given.disable, max_arena_bytes=given.max_arena_bytes, workers=1)
     compilation = Compilation.of(import_graph(graph), options)
     compilation.run()
-    return _load(compilation, given.device, given.threads)
+    return compilation.finish().load(given.device, given.threads)
 
 
 def _one_line(error: BaseException) -> str:

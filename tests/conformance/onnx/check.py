@@ -64,7 +64,6 @@ def _attempt(case: Case, model: onnx.ModelProto, wanted: list[bool]) -> tuple[St
 
 
 def _compile(model: onnx.ModelProto) -> object:
-    from eyas.api import _load
     from eyas.frontends import import_model
     from eyas.pipelines.compiler import Compilation
     from eyas.pipelines.phases import Options
@@ -72,7 +71,7 @@ def _compile(model: onnx.ModelProto) -> object:
     # One worker: this process is one of several already.
     compilation = Compilation.of(import_model(model), Options(workers=1))
     compilation.run()
-    return _load(compilation, "local-sync", None)
+    return compilation.finish().load("local-sync")
 
 
 def as_array(value: object) -> np.ndarray:
