@@ -16,7 +16,7 @@ extern const eyas_hal_driver_t eyas_hal_local_task_driver;
 // Memory of released buffers that the next ones of the same size are given: pages that the system
 // has just taken back would have to be cleared and mapped again, which for the results of a call
 // costs more than writing them.
-#define EYAS_HAL_LOCAL_SPARES 4
+#define EYAS_HAL_LOCAL_SPARES 64  // a decoder gives back a key and a value for each layer
 #define EYAS_HAL_LOCAL_SPARE_MIN_BYTES ((size_t)128 << 10)  // below, the C library does the same
 #define EYAS_HAL_LOCAL_SPARE_MAX_BYTES ((size_t)64 << 20)   // of all together
 
