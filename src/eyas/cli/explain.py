@@ -28,7 +28,7 @@ def command(
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
-    runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into a second]")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into two seconds]")] = None,
     sort: Annotated[Sort, typer.Option(help="Slowest first, or as they run.")] = Sort.TIME,
     top: Annotated[int | None, typer.Option(min=1, help="Only the N slowest.")] = None,
     json: Annotated[str, typer.Option("--json", metavar="FILE", help="All of it as JSON; - is stdout.")] = "",

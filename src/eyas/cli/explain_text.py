@@ -9,7 +9,7 @@ from eyas.explain.compare import compare
 from eyas.explain.others import BUSY
 from eyas.explain.report import Dispatch, Report
 
-_MOST_NAME, _EXPLAINED, _CHANGES = 60, 10, 15
+_MOST_NAME, _EXPLAINED, _CHANGES, _KINDS = 60, 10, 15, 12
 
 
 def print_report(report: Report, top: int | None = None, in_order: bool = False) -> None:
@@ -36,6 +36,7 @@ def print_report(report: Report, top: int | None = None, in_order: bool = False)
         rest = sum(one.us for one in slowest[len(shown) :])
         print(f"... {left_out} more dispatches, {show_time(rest)}")
     _print_totals(report)
+    _print_kinds(report)
     _print_reasons([one for one in slowest if one in shown][:_EXPLAINED])
 
 
@@ -71,7 +72,7 @@ def _print_totals(report: Report) -> None:
         reached = totals["flops"] / (report.call_us * 1e-6) if report.call_us else 0.0
         speed = f", {reached / 1e9:.1f} GFLOP/s, {reached / report.machine.flops_per_s:.0%} of peak"
     print()
-    print(f"a call {show_time(report.call_us)} (median, without timers){speed}")
+    print(f"a call {show_time(report.call_us)} (median without timers; fastest {show_time(report.fastest_us)}){speed}")
     print(
         f"dispatches {show_time(report.dispatch_us)}, between waves {show_time(report.gap_us)}; workers waited"
         f" {show_time(report.idle_us)} in sum; moved {show_bytes(totals['bytes'])}"
@@ -79,6 +80,17 @@ def _print_totals(report: Report) -> None:
     if report.dispatch_us:
         part = report.limit_us / report.dispatch_us
         print(f"at this machine's limits the dispatches take {show_time(report.limit_us)}, {part:.0%} of that")
+
+
+def _print_kinds(report: Report) -> None:
+    kinds = report.kinds()
+    if len(kinds) < 2:
+        return
+    total = report.dispatch_us or 1.0
+    rows = [("us", "share", "limit", "n", "kind")]
+    rows += [(f"{us:.1f}", f"{us / total:.1%}", f"{limit:.0%}", str(n), kind) for kind, n, us, limit in kinds[:_KINDS]]
+    print()
+    print_table(rows, numbers=range(4))
 
 
 def _print_reasons(dispatches: list[Dispatch]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
@@ -74,6 +75,11 @@ class Dispatch:
         return rest.partition("_")[2] or self.kernel if found else self.kernel
 
     @property
+    def kind(self) -> str:
+        """What it mainly does: 'conv', 'softmax', 'copy'."""
+        return re.split(r"_[\dd]", self.short_name)[0]
+
+    @property
     def title(self) -> str:
         return f"#{self.index} {self.short_name}, {self.us:.1f} us"
 
@@ -90,6 +96,8 @@ class Report:
     runs: int
     call_us: float
     """Median time of a call without timers."""
+    fastest_us: float
+    """Time of the fastest call without timers."""
     dispatches: list[Dispatch]
     others: float = 0.0
     """The part of the machine's CPUs that other programs had while calls were measured."""
@@ -115,6 +123,7 @@ class Report:
         flops = [one.flops for one in self.dispatches]
         return {
             "call_us": self.call_us,
+            "fastest_us": self.fastest_us,
             "dispatches": len(self.dispatches),
             "dispatch_us": self.dispatch_us,
             "gap_us": self.gap_us,
@@ -123,6 +132,16 @@ class Report:
             "flops": None if None in flops else sum(count or 0 for count in flops),
             "bytes": sum(one.bytes for one in self.dispatches),
         }
+
+    def kinds(self) -> list[tuple[str, int, float, float]]:
+        """Dispatches by what they mainly do, the slowest kind first: name, number, microseconds, part of the limit."""
+        found: dict[str, list[Dispatch]] = {}
+        for one in self.dispatches:
+            found.setdefault(one.kind, []).append(one)
+        times = {kind: sum(one.us for one in same) for kind, same in found.items()}
+        limits = {kind: sum(one.limit_us for one in same) / max(times[kind], 1e-3) for kind, same in found.items()}
+        order = sorted(found, key=lambda kind: -times[kind])
+        return [(kind, len(found[kind]), times[kind], limits[kind]) for kind in order]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -168,6 +187,7 @@ def make_report(
         machine=machine,
         runs=len(runs),
         call_us=median(call_us) if call_us else 0.0,
+        fastest_us=min(call_us, default=0.0),
         dispatches=dispatches,
         others=others,
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -207,16 +208,18 @@ class Module:
 
         Runs in a context of its own, so that ordinary calls stay free of timers, and with a state of its own.
         """
+        return list(itertools.islice(self.profiled_calls(*args, entry=entry), runs))
+
+    def profiled_calls(self, *args: Any, entry: str | None = None) -> Iterator[list[Event]]:
+        """The same without an end: each step calls the module once."""
         context = _core.Context(self._core, self._device, 0, True)
         name = entry or (self._main.name if self._main else self._no_main())
         call = _core.Function(context, name)
         call(*args)
         context.profile()
-        measured = []
-        for _ in range(runs):
+        while True:
             call(*args)
-            measured.append([Event.of(event) for event in context.profile()])
-        return measured
+            yield [Event.of(event) for event in context.profile()]
 
     def __repr__(self) -> str:
         return f"<eyas module {', '.join(f'{n}{f.signature}' for n, f in self.functions.items())}>"

@@ -49,7 +49,15 @@ def test_speeds_and_limits(report):
     assert matmul.of_limit == pytest.approx(matmul.memory_us / 4000)
     assert dense.compute_us == 40 and dense.bound == "compute" and dense.of_limit == pytest.approx(0.8)
     assert zeros.of_peak == 8 and zeros.compute_us == 0 and "leaves out" in " ".join(zeros.why)
-    assert report.call_us == 4400 and report.dispatch_us == pytest.approx(4210)
+    assert [(kind, n) for kind, n, _, _ in report.kinds()] == [
+        ("matmul", 1),
+        ("softmax", 1),
+        ("dense", 1),
+        ("zeros", 1),
+        ("copy", 1),
+    ]
+    assert report.kinds()[0][2:] == (4000, matmul.of_limit)
+    assert report.fastest_us == 4300 and report.call_us == 4400 and report.dispatch_us == pytest.approx(4210)
     assert report.gap_us == pytest.approx(9 + 1 + 1)
     assert report.totals()["flops"] == 89_000_000
 
