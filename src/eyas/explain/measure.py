@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from eyas.explain.machine import this_machine
 from eyas.explain.others import OtherPrograms
 from eyas.explain.report import Report, make_report
 from eyas.runtime import Event, Module
 
-_SECONDS, _LEAST_RUNS, _MOST_RUNS, _IN_TURN = 2.0, 8, 200, 4
+_TURNS, _TURN_SECONDS, _LEAST_RUNS, _MOST_RUNS = 3, 0.3, 4, 150
+
+_T = TypeVar("_T")
 
 
 def explain(
@@ -26,7 +27,7 @@ def explain(
 ) -> tuple[Report, list[Event]]:
     """The report on calls of `entry`, and the commands of the fastest profiled call for a trace.
 
-    `runs` is how many calls are profiled; by default as many as fit into two seconds, at least 8. `measure_machine`
+    `runs` is how many calls are profiled; by default as many as fit into two seconds. `measure_machine`
     measures the machine's limits again where they were stored.
     """
     machine = this_machine(module._device, measure_machine)
@@ -40,23 +41,32 @@ def explain(
 def _calls(
     module: Module, inputs: Sequence[Any], entry: str, runs: int | None
 ) -> tuple[list[float], list[list[Event]]]:
-    """Microseconds of calls without timers, and the commands of as many with; in turn, so that both see the same
-    machine. The first of each turn brings its memory into the caches and does not count."""
+    """Microseconds of calls without timers, and the commands of others with; in turns, so that both see the same
+    machine. The two do not share their memory, so the first calls of a turn do not count: caches hold the other's."""
     call, profiled_calls = module.functions[entry], module.profiled_calls(*inputs, entry=entry)
+
+    def timed() -> float:
+        start = time.perf_counter_ns()
+        call(*inputs)
+        return (time.perf_counter_ns() - start) / 1e3
+
     plain: list[float] = []
     profiled: list[list[Event]] = []
+    for _ in range(1 if runs else _TURNS):
+        profiled += _turn(lambda: next(profiled_calls), runs)
+        plain += _turn(timed, runs)
+    return plain, profiled
+
+
+def _turn(measure: Callable[[], _T], runs: int | None) -> list[_T]:
+    """What `measure` gives: `runs` times after one more, or for a while without the first third."""
+    if runs is not None:
+        return [measure() for _ in range(runs + 1)][1:]
+    found: list[_T] = []
     begin = time.perf_counter()
-    while len(plain) < (runs or _LEAST_RUNS) or (
-        runs is None and len(plain) < _MOST_RUNS and time.perf_counter() - begin < _SECONDS
-    ):
-        next(profiled_calls)
-        profiled += itertools.islice(profiled_calls, _IN_TURN)
-        call(*inputs)
-        for _ in range(_IN_TURN):
-            start = time.perf_counter_ns()
-            call(*inputs)
-            plain.append((time.perf_counter_ns() - start) / 1e3)
-    return plain[:runs], profiled[:runs]
+    while len(found) < _LEAST_RUNS or (len(found) < _MOST_RUNS and time.perf_counter() - begin < _TURN_SECONDS):
+        found.append(measure())
+    return found[len(found) // 3 :]
 
 
 def _duration_ns(events: Sequence[Event]) -> int:
