@@ -82,3 +82,11 @@ def test_lifetimes_that_touch_meet():
 
 def test_the_lower_bound_counts_aligned_bytes():
     assert lower_bound([Interval(1, 0, 0), Interval(65, 0, 1)]) == 64 + 128
+
+
+def test_memory_that_was_in_use_last_is_taken_first():
+    """Both halves of the first buffer are free for the last; the one that the third has just left is warmer."""
+    buffers = [Interval(512, 0, 0), Interval(256, 1, 2), Interval(256, 2, 3), Interval(256, 4, 5)]
+    packing = check(buffers)
+    assert packing.arena_bytes == 512
+    assert packing.offsets[3] == packing.offsets[2] != packing.offsets[1]
