@@ -210,6 +210,8 @@ GRAPHS: dict[str, Graph] = {
     "equal_to_itself_onnx": graph("onnx", leaf("f16", 65, 7, kind="special"), op("eq", 0, 0)),
     # The instruction that rounds to bf16 takes subnormal numbers for zero.
     "largest_is_subnormal": graph("jax", leaf("bf16", 2, kind="special", seed=95), op("amax", 0, axes=(0,), keep=True)),
+    # The importer divided by the size of a dimension.
+    "repeats_of_nothing": graph("torch", leaf("f32", (4, 7, 1), (5, 1, 0)), op("tile", 0, repeats=(3, 2))),
     "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),
 }
 

@@ -32,6 +32,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.neg.default: negative,
         aten.remainder.Scalar: remainder,
         aten.remainder.Tensor: remainder,
+        aten.repeat.default: repeat,
         aten.roll.default: roll,
         aten.where.self: choice,
     }
@@ -42,6 +43,20 @@ def choice(condition: Tensor, one: Tensor, other: Tensor) -> Tensor:
     if one is not other:
         return NotImplemented
     return one.expand(torch.broadcast_shapes(condition.shape, one.shape)).clone()
+
+
+def repeat(x: Tensor, repeats: Sequence[int]) -> Tensor:
+    """The importer divides by dynamic sizes, which may be zero."""
+    if all(isinstance(size, int) for size in x.shape):
+        return NotImplemented
+    for _ in range(len(repeats) - x.dim()):
+        x = x.unsqueeze(0)
+    sizes = list(x.shape)
+    # Before each dimension one that repeats it.
+    for dimension in range(len(repeats)):
+        x = x.unsqueeze(2 * dimension)
+    x = x.expand([size for pair in zip(repeats, sizes, strict=True) for size in pair])
+    return x.reshape([count * size for count, size in zip(repeats, sizes, strict=True)])
 
 
 def is_finite(x: Tensor) -> Tensor:
