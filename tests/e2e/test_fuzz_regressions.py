@@ -199,6 +199,7 @@ GRAPHS: dict[str, Graph] = {
         "torch", leaf("i32", 127, kind="full", constant=True), op("slice", 0, slices=((0, 14, 3),))
     ),
     "constant_truths_as_bytes": graph("torch", leaf("i1", 16, kind="full", constant=True), op("cast", 0, dtype="u8")),
+    "complex_constant": graph("torch", leaf("c64", 1, 65, 1, kind="full", constant=True), op("complex_neg", 0)),
     "bytes_that_are_a_result": graph(
         "torch", leaf("u8", 2000, kind="full", constant=True), leaf("f32", 3), op("exp", 1), results=(0, 2)
     ),

@@ -53,14 +53,16 @@ def _is_small(value: torch.Tensor) -> bool:
 
 
 def _can_fold(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> bool:
-    operands = node.all_input_nodes
+    operands, made = node.all_input_nodes, node.meta.get("val")
     return (
         isinstance(node.target, OpOverload)
         # Its operand's strides matter, which constants do not keep.
         and node.target is not torch.ops.aten.as_strided.default
         and bool(operands)
         and all(operand in known for operand in operands)
-        and isinstance(node.meta.get("val"), torch.Tensor)
+        # The importer has no complex literals.
+        and isinstance(made, torch.Tensor)
+        and not made.is_complex()
         and not node.target._schema.is_mutable
         and torch.Tag.nondeterministic_seeded not in node.target.tags
     )
