@@ -84,6 +84,19 @@ GRAPHS: dict[str, Graph] = {
         leaf("f32", 8, 16, 2),
         op("conv", 0, 1, groups=1, padding=(2,), strides=(1,), dilations=(2,)),
     ),
+    # Taps outside of the image are left out; what an infinite weight does there is not compared.
+    "padded_convolution_with_infinite_weights": graph(
+        "onnx",
+        leaf("f32", 1, 3, 9, 9),
+        leaf("f32", 16, 3, 3, 3, kind="special"),
+        op("conv", 0, 1, groups=1, padding=(1, 1), strides=(2, 2), dilations=(1, 1)),
+    ),
+    # A window without channels of its own was asked for their number.
+    "padded_average_over_two_of_four_dimensions": graph(
+        "mlir",
+        leaf("f32", N, 7, 33, 1, kind="whole"),
+        op("pool", 0, kernel=(2, 1), padding=(1, 0), strides=(3, 1), average=True),
+    ),
     "gather_along_a_dynamic_dimension": graph(
         "jax", leaf("i8", N), leaf("i32", 9, kind="index:1"), op("take", 0, 1, axis=0, along=False)
     ),

@@ -103,7 +103,7 @@ def is_elementwise(op: mlir.Operation) -> bool:
     if op.name != "linalg.generic" or len(op.results) != 1:
         return False
     maps = [mlir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
-    identity = mlir.AffineMap.get_identity(maps[-1].n_dims)
+    identity = mlir.AffineMap.get_identity(maps[-1].n_dims, maps[-1].context)
     return maps[-1] == identity and all("parallel" in str(kind) for kind in op.attributes["iterator_types"])
 
 

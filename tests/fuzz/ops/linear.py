@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 from tests.fuzz.ops.base import Op, add, functional, jnp, lax, onnx_call, torch, torch_call
@@ -136,9 +137,9 @@ def _taps(x, kernel, strides, dilations):
         yield offset, x[(Ellipsis, *window)]
 
 
-def _convolve(x, weight, k):
+def _convolve(x, weight, k, outside=0):
     axes = len(k["strides"])
-    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in k["padding"])])
+    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in k["padding"])], constant_values=outside)
     groups, out = k["groups"], None
     for offset, part in _taps(x, weight.shape[2:], k["strides"], k["dilations"]):
         part = part.reshape(part.shape[0], groups, -1, *part.shape[2:])
@@ -151,7 +152,14 @@ def _convolve(x, weight, k):
 
 def _conv(args, k):
     terms = int(np.prod(args[1].shape[1:]))
-    return total(lambda x, w: _convolve(x, w, k), args, terms, wide(args[0].dtype))
+    result = total(lambda x, w: _convolve(x, w, k), args, terms, wide(args[0].dtype))
+    weights = np.asarray(args[1].value, np.float64)
+    if np.all(np.isfinite(weights)) and np.all(np.isfinite(args[1].errors())):
+        return result
+    # Whether a weight that is not finite is multiplied by the zeros around the image is nobody's promise.
+    lost = (~np.isfinite(weights) | ~np.isfinite(args[1].errors())).astype(np.float64)
+    touched = _convolve(np.zeros(args[0].shape), lost, k, outside=1) > 0
+    return replace(result, error=np.where(touched, np.inf, result.errors()))
 
 
 def _window(b, kind, axes):

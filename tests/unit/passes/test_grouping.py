@@ -159,3 +159,38 @@ def test_without_fusion_each_op_is_alone():
     module = parse_module(p.main(PAIR, HEAD + MATMUL + unary("a", "y") + unary("b", "a"), [("b", A)]), make_context())
     groups, reasons = form_groups(entry_block(functions(module)[0]), fuse=False)
     assert [len(group.ops) for group in groups] == [1, 1, 1] and not reasons
+
+
+def multiply(name, left, right):
+    inputs = [(left, A, ID), (right, A, ID)]
+    return p.generic(name, inputs, ("e", A, ID), "pp", "%r = arith.mulf %i0, %i1 : f32", "f32")
+
+
+FOUR = [("a", A), ("b", A), ("c", A), ("d", A)]
+
+
+def test_elementwise_ops_from_two_sides_run_together():
+    lines = HEAD + multiply("l", "a", "b") + multiply("t", "c", "d") + multiply("z", "l", "t")
+    order, _, roots = groups_of(FOUR, lines, [("z", A)])
+    assert order == [["generic"] * 3] and roots == [Role.ELEMENTWISE]
+
+
+def test_two_sides_stay_apart_when_something_between_them_needs_one():
+    """The halves of `l` make what `t` reads: one dispatch of `l`, `t` and `z` would need itself."""
+    half = p.tensor_type([16, 64])
+    swapped = f"%h = tensor.extract_slice %l[16, 0] [16, 64] [1, 1] : {A} to {half}\n"
+    swapped += f"%y = tensor.concat dim(0) %h, %h : ({half}, {half}) -> {A}\n"
+    lines = HEAD + multiply("l", "a", "b") + swapped + multiply("t", "y", "b") + multiply("z", "l", "t")
+    order, _, _ = groups_of(FOUR, lines, [("z", A)])
+    assert order == [["generic"], ["extract_slice"], ["concat"], ["generic", "generic"]]
+
+
+def test_two_sides_of_other_shapes_stay_apart():
+    """A side that is broadcast has other loops."""
+    row = p.generic(
+        "l", [("s", S, p.affine(1, [0]))], ("rows", S, p.affine(1, [0])), "p", "%r = math.exp %i0 : f32", "f32"
+    )
+    inputs = [("l", S, ROW), ("t", A, ID)]
+    join = p.generic("z", inputs, ("e", A, ID), "pp", "%r = arith.mulf %i0, %i1 : f32", "f32")
+    order, _, _ = groups_of([*FOUR, ("s", S)], HEAD + row + multiply("t", "a", "b") + join, [("z", A)])
+    assert [len(group) for group in order] == [1, 2]

@@ -42,30 +42,41 @@ def reads_padding_in_place(user: mlir.Operation, pad: mlir.Operation) -> bool:
 
 
 def _is_around_image(pad: mlir.Operation, user: mlir.Operation) -> bool:
-    """Around the dimensions in which a window moves, of an image of known size, by amounts that are not negative."""
+    """Around the dimensions in which a window moves, of an image of known size, by amounts that are not negative; and
+    the innermost dimension of the result is another, so that lanes have no edges."""
     source = mlir.RankedTensorType(pad.operands[0].type)
     low, high = (list(mlir.DenseI64ArrayAttr(pad.attributes[name])) for name in ("static_low", "static_high"))
     amounts = list(zip(low, high, strict=True))
     if source.rank != 4 or any(amount < 0 for pair in amounts for amount in pair):
         return False
-    padded = [dim for dim, pair in enumerate(amounts) if any(pair)]
-    results = list(_image_map(user).results)
-    moving = [dim for dim, expr in enumerate(results) if _moves(expr)]
-    return set(padded) <= set(moving) and not any(source.is_dynamic_dim(dim) for dim in range(1, 4))
+    maps = _maps(user)
+    moving = [dim for dim, expr in enumerate(maps[0].results) if _moves(expr)]
+    lanes = maps[-1].results[-1] if len(maps[-1].results) else None
+    if any(amounts[dim] != (0, 0) and dim not in moving for dim in range(4)):
+        return False
+    if lanes is None or any(_has(maps[0].results[dim], lanes) for dim in moving):
+        return False
+    return not any(source.is_dynamic_dim(dim) for dim in range(1, 4))
 
 
-def _image_map(user: mlir.Operation) -> mlir.AffineMap:
+def _maps(user: mlir.Operation) -> list[mlir.AffineMap]:
     attributes = user.attributes["indexing_maps"] if "indexing_maps" in user.attributes else None
     maps = linalg.get_indexing_maps(user) if attributes is None else attributes
-    return mlir.AffineMapAttr(maps[0]).value
-
-
-def _pays(conv: mlir.Operation, pad: mlir.Operation) -> bool:
-    image, padded = (list(mlir.RankedTensorType(value.type).shape) for value in (pad.operands[0], pad.results[0]))
-    still = [size for size, expr in zip(image, _image_map(conv).results, strict=True) if not _moves(expr)]
-    growth = math.prod(padded[1:]) / max(1, math.prod(image[1:]))
-    return still[-1] <= _FEW_CHANNELS or growth > _MOSTLY_PADDING
+    return [mlir.AffineMapAttr(one).value for one in maps]
 
 
 def _moves(expr: mlir.AffineExpr) -> bool:
     return isinstance(expr, mlir.AffineAddExpr)
+
+
+def _has(expr: mlir.AffineExpr, dim: mlir.AffineExpr) -> bool:
+    if isinstance(expr, mlir.AffineAddExpr | mlir.AffineMulExpr):
+        return _has(expr.lhs, dim) or _has(expr.rhs, dim)
+    return expr == dim
+
+
+def _pays(conv: mlir.Operation, pad: mlir.Operation) -> bool:
+    image, padded = (list(mlir.RankedTensorType(value.type).shape) for value in (pad.operands[0], pad.results[0]))
+    still = [size for size, expr in zip(image, _maps(conv)[0].results, strict=True) if not _moves(expr)]
+    growth = math.prod(padded[1:]) / max(1, math.prod(image[1:]))
+    return (len(still) > 1 and still[-1] <= _FEW_CHANNELS) or growth > _MOSTLY_PADDING
