@@ -86,7 +86,7 @@ def test_a_bug_saves_a_reproducer_that_compiles(eyas, model, monkeypatch, tmp_pa
         raise AssertionError("a wheel came off")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Compilation, "_count_work", fail)  # runs first in phase codegen
+        patched.setattr("eyas.pipelines.compiler.note_work", fail)  # runs first in phase codegen
         done = eyas("compile", model, "-o", tmp_path / "m.eyas", "--target", "llvm-cpu")
     assert done.code == 70 and "AssertionError: a wheel came off" in done.err and "Traceback" not in done.err
     folder = Path(re.search(r"saved in (\S+?);", done.err)[1])
