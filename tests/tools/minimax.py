@@ -73,6 +73,7 @@ def main() -> None:
     erf_small = near_zero(lambda s: m.erf(m.sqrt(s)) / m.sqrt(s) - 1, lambda s: 2 / m.sqrt(m.pi) - 1)
     show("ERF_SMALL", fit(erf_small, 0.0, 0.93**2, 6))
     show("ERF_LARGE", fit(lambda t: m.log(m.erfc(t)) + t, 0.92, 3.95, 8, lambda t: m.erfc(t)))
+    show("ERF_ANY", fit(lambda t: m.log(m.erfc(t)) + t, 0.0, 3.95, 8, lambda t: m.erfc(t)))
     sin_tail = near_zero(lambda s: (m.sin(m.sqrt(s)) / m.sqrt(s) - 1) / s, lambda s: -m.mpf(1) / 6 + s / 120)
     show("SIN", fit(sin_tail, 0.0, 0.8**2, 2, lambda s: s))
     cos_tail = near_zero(lambda s: (m.cos(m.sqrt(s)) - 1 + s / 2) / s**2, lambda s: m.mpf(1) / 24 - s / 720)

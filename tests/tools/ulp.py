@@ -25,6 +25,8 @@ REFERENCES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sin": np.sin,
     "cos": np.cos,
 }
+SUMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"erf": scipy.special.erf, "tanh": np.tanh}
+"""Functions that have a formula of their own where 1 is added to the result."""
 
 LANES = 16
 _EDGES = np.array(
@@ -36,8 +38,16 @@ EDGE_VALUES = np.concatenate([_EDGES, _EDGES | np.uint32(0x80000000)])
 
 
 def kernel_text(function: str, kind: str = "f32", lanes: int = LANES) -> str:
-    """A loop that applies the function to vectors of `lanes` elements, or to scalars when `lanes` is 0."""
-    if lanes:
+    """A loop that applies the function to vectors of `lanes` elements, or to scalars when `lanes` is 0. "1 + f" is the
+    function f with 1 added."""
+    if function.startswith("1 + "):
+        vector = f"vector<{lanes}x{kind}>"
+        body = f"""%v = vector.load %x[%i] : memref<?x{kind}>, {vector}
+    %f = math.{function.removeprefix("1 + ")} %v : {vector}
+    %one = arith.constant dense<1.0> : {vector}
+    %r = arith.addf %f, %one : {vector}
+    vector.store %r, %y[%i] : memref<?x{kind}>, {vector}"""
+    elif lanes:
         vector = f"vector<{lanes}x{kind}>"
         body = f"""%v = vector.load %x[%i] : memref<?x{kind}>, {vector}
     %r = math.{function} %v : {vector}
@@ -104,8 +114,25 @@ def largest_error(function: str, stride: int, fma: bool = True) -> tuple[float, 
     return worst
 
 
+def largest_error_of_sum(function: str, stride: int, fma: bool = True) -> tuple[float, float]:
+    """The same for 1 + f(x), in units of the last place of 1. NaN must stay NaN."""
+    kernel, worst = Kernel(f"1 + {function}", fma=fma), (0.0, 0.0)
+    for x in sweep(stride):
+        with np.errstate(all="ignore"):
+            exact = 1 + SUMS[function](x.astype(np.float64))
+        got = kernel(x)
+        wrong = np.isnan(got) != np.isnan(exact)
+        errors = np.where(wrong, np.inf, np.nan_to_num(np.abs(got - exact)) / np.spacing(np.float32(1)))
+        index = int(np.argmax(errors))
+        worst = max(worst, (float(errors[index]), float(x[index])))
+    return worst
+
+
 if __name__ == "__main__":
     step = int(sys.argv[1]) if len(sys.argv) > 1 else 61
     for name in REFERENCES:
         fused, plain = largest_error(name, step), largest_error(name, step, fma=False)
         print(f"{name:8} fma {fused[0]:.2f} (at {fused[1]!r})  no fma {plain[0]:.2f} (at {plain[1]!r})", flush=True)
+    for name in SUMS:
+        fused, plain = largest_error_of_sum(name, step), largest_error_of_sum(name, step, fma=False)
+        print(f"1 + {name:4} fma {fused[0]:.2f} (at {fused[1]!r})  no fma {plain[0]:.2f} (at {plain[1]!r})", flush=True)

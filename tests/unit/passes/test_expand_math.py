@@ -57,6 +57,36 @@ def test_accuracy_without_fma(function: str) -> None:
     assert error <= LIMITS[function][1], f"{error} ULP at {where!r}"
 
 
+@pytest.mark.parametrize("function", ulp.SUMS)
+def test_accuracy_of_sums_with_one(function: str) -> None:
+    limits = {"erf": 1.15, "tanh": 1.55}
+    error, where = ulp.largest_error_of_sum(function, STRIDE)
+    assert error <= limits[function], f"{error} of the last place of 1 at {where!r}"
+
+
+def test_a_function_that_is_also_used_by_itself_keeps_its_accuracy() -> None:
+    text = """func.func @f(%x: vector<16xf32>) -> (vector<16xf32>, vector<16xf32>) {
+  %one = arith.constant dense<1.0> : vector<16xf32>
+  %e = math.erf %x : vector<16xf32>
+  %s = arith.addf %e, %one : vector<16xf32>
+  return %s, %e : vector<16xf32>, vector<16xf32>
+}"""
+    alone = text.replace("return %s, %e", "return %s, %one")
+    assert "arith.cmpf olt" in expanded(text) and "arith.cmpf olt" not in expanded(alone)
+
+
+def test_division_by_a_constant_before_a_sum_with_one() -> None:
+    text = """func.func @f(%x: f32) -> f32 {
+  %c = arith.constant 1.41421354 : f32
+  %one = arith.constant 1.0 : f32
+  %d = arith.divf %x, %c : f32
+  %e = math.erf %d : f32
+  %s = arith.addf %e, %one : f32
+  return %s : f32
+}"""
+    assert "arith.divf" not in expanded(text, "expand-math,canonicalize")
+
+
 @pytest.mark.parametrize("function", LIMITS)
 def test_edges_are_exact(function: str) -> None:
     values = [0.0, -0.0, np.inf, -np.inf, np.nan, -1.0]

@@ -140,6 +140,10 @@ ERF_LARGE = (
     0.00016307975, -0.12944864, -0.6335097, -0.108055845, 0.024930052, -0.0040707407, 0.00040192774, -1.5193054e-05,
     -4.5830004e-07,
 )  # fmt: skip
+ERF_ANY = (
+    1.5053523e-08, -0.12838076, -0.63659316, -0.102937005, 0.019617457, -0.0005720537, -0.0010122032, 0.00030284922,
+    -3.07409e-05,
+)  # fmt: skip
 
 
 def tanh(x: Real) -> Real:
@@ -157,6 +161,19 @@ def erf(x: Real) -> Real:
     bounded = a.at_most(3.95)
     large = 1.0 - _exp_in_range(bounded.polynomial(ERF_LARGE) - bounded)  # log(erfc(a)) is smooth
     return choose(a < 0.925, small, large).with_sign_of(x)
+
+
+# A sum with 1 keeps no more than the absolute error: one formula then serves all arguments.
+
+
+def tanh_beside_one(x: Real) -> Real:
+    bounded = x.at_most(9.5).at_least(-9.5)
+    return 1.0 - 2.0 / (_exp_in_range(bounded + bounded) + 1.0)
+
+
+def erf_beside_one(x: Real) -> Real:
+    bounded = abs(x).at_most(3.95)
+    return (1.0 - _exp_in_range(bounded.polynomial(ERF_ANY) - bounded)).with_sign_of(x)
 
 
 # --- circular functions -----------------------------------------------------------------------------------------------
