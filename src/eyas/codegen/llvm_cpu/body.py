@@ -16,6 +16,8 @@ from eyas.codegen.llvm_cpu.memory import Memory, clone_op
 
 # Reordering is not allowed, fusing a multiply and an add is: that is what PyTorch's and every BLAS's kernels do.
 _CONTRACTED = {"arith.addf", "arith.subf", "arith.mulf"}
+# Which of two zeros a maximum over many elements is, is nobody's promise; asking for one of them costs as much again.
+_FOLDED = {"arith.maximumf", "arith.minimumf"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ def evaluate_body(body: mlir.Block | None, arguments: list[mlir.Value | None], l
         assert found is not None, "a body reads an output that has no initial value"
         return found
 
+    olds = list(body.arguments)[len(body.arguments) - len(list(body.operations)[-1].operands) :]
     for op in body.operations:
         op = op.operation
         if op.name == "linalg.yield":
@@ -56,6 +59,8 @@ def evaluate_body(body: mlir.Block | None, arguments: list[mlir.Value | None], l
             values[op.results[0]] = _extract(op, [get(operand) for operand in list(op.operands)[1:]], lane)
         else:
             results = _apply(op, [get(operand) for operand in op.operands], lane)
+            if op.name in _FOLDED and any(operand in olds for operand in op.operands):
+                results[0].owner.attributes["fastmath"] = mlir.Attribute.parse("#arith.fastmath<nsz>")
             values.update(zip(op.results, results, strict=True))
     raise AssertionError("a linalg body ends with linalg.yield")
 

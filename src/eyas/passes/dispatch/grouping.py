@@ -7,6 +7,7 @@ cache (softmax, layer norm). Contractions and convolutions start groups of their
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cmp_to_key
@@ -332,7 +333,9 @@ def _why_not_share_rows(op: mlir.Operation, group: Group, edges: list, maps: lis
             row_size *= size
     if row_size > _MAX_ROW_ELEMENTS:
         return f"a row of {row_size} elements is too long to keep near"
-    if row_count < _MIN_ROWS and row_count * row_size > _SMALL_WORK:
+    made = mlir.ShapedType(op.results[0].type)
+    work = math.prod(made.shape) if made.has_static_shape else 0
+    if row_count < _MIN_ROWS and max(work, row_count * row_size) > _SMALL_WORK:
         return f"only {row_count} rows: too few to share among cores"
     group.rows = rows
     return None

@@ -56,9 +56,6 @@ def _simplify(op: mlir.Operation) -> bool:
     if not uses:
         return False
     permutation = permutation_of(op)
-    if _moves_unit_dims_only(op, permutation):
-        _replace_by_reshape(op)
-        return True
     for use in uses:
         user = use.owner.operation
         if user.results and not any(list(result.uses) for result in user.results):
@@ -67,6 +64,9 @@ def _simplify(op: mlir.Operation) -> bool:
             rule = _RULES.get(user.name)
             if rule is not None and rule(op, user, permutation):
                 return True
+    if _moves_unit_dims_only(op, permutation):  # last: a reshape stops at the next op
+        _replace_by_reshape(op)
+        return True
     return False
 
 

@@ -11,6 +11,8 @@ _MINIMUM_POINTS = 16_384
 _WORKGROUPS = 16
 # A contraction does some 30 multiply-adds a nanosecond and core; 5 us are worth a workgroup.
 _MINIMUM_PANEL_POINTS = 150_000
+# Without rows each weight is read for one multiply-add, which takes as long as this many from registers.
+_READ_COST = 5
 _PANEL_WORKGROUPS = 24
 _MAX_AXES = 3
 # What a loop of unknown extent is cut into.
@@ -60,7 +62,8 @@ def distribute_panels(kernel: Kernel, tile: Tile) -> tuple[GridAxis, ...]:
     points = product(nest.loops).static
     if points is None:
         return distribute(kernel, [tile])
-    wanted = min(_PANEL_WORKGROUPS, points // _MINIMUM_PANEL_POINTS)
+    work = points * (_READ_COST if tile.unroll == 1 else 1)
+    wanted = min(_PANEL_WORKGROUPS, work // _MINIMUM_PANEL_POINTS)
     steps = {tile.unroll_loop: tile.unroll, tile.vector_loop: tile.lanes}
     around = [loop for loop in nest.parallel if loop not in (*tile.inside, *steps)]
     axes: list[GridAxis] = []
