@@ -541,6 +541,26 @@ def test_transposes(rng, rank):
         p.assert_both(p.main([("x", a)], lines, [("z", c)]), [x], expected)
 
 
+@pytest.mark.parametrize("shape", [(16, 16), (48, 33), (37, 64), (100, 19), (3, 20, 50)], ids=str)
+def test_transpose_in_registers(rng, shape):
+    """Squares of lanes, and what is left at both edges; a second operand is read as it lies."""
+    x, turned = p.random_array(rng, shape, "f32"), (*shape[:-2], shape[-1], shape[-2])
+    y = p.random_array(rng, turned, "f32")
+    a, c = p.tensor_type(shape, "f32"), p.tensor_type(turned, "f32")
+    dims = [f"d{i}" for i in range(len(shape))]
+    read = ", ".join([*dims[:-2], dims[-1], dims[-2]])
+    identity, swapped = f"affine_map<({', '.join(dims)}) -> ({', '.join(dims)})>", f"affine_map<({', '.join(dims)}) -> ({read})>"
+    kinds = ", ".join(['"parallel"'] * len(shape))
+    lines = f"""%e = tensor.empty() : {c}
+%z = linalg.generic {{indexing_maps = [{swapped}, {identity}, {identity}], iterator_types = [{kinds}]}} ins(%x, %y : {a}, {c}) outs(%e : {c}) {{
+^bb0(%i: f32, %j: f32, %o: f32):
+  %r = arith.subf %i, %j : f32
+  linalg.yield %r : f32
+}} -> {c}
+"""
+    p.assert_both(p.main([("x", a), ("y", c)], lines, [("z", c)]), [x, y], np.swapaxes(x, -1, -2) - y)
+
+
 @pytest.mark.parametrize("dtype", ["f64", "f16", "i8", "i64", "i1"])
 def test_transpose_of_each_type(rng, dtype):
     x = p.random_array(rng, (33, 17), dtype)

@@ -10,6 +10,7 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.kernel import Access
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.memory import Memory
+from eyas.codegen.llvm_cpu.transpose import transpose_registers
 
 Indices = list[mlir.Value | None]
 """The index of each loop of a nest; None for loops that are not entered yet."""
@@ -57,8 +58,30 @@ class TileLoads:
         depends_on_lane = self._depends(access, self.lane_loop)
         key = (id(access), row if depends_on_row else 0, vector if depends_on_lane else 0)
         if key not in self.values:
-            self.values[key] = self._load(access, key[1], key[2], depends_on_lane)
+            if self._is_transposed(access):
+                self._load_transposed(access, vector)
+            else:
+                self.values[key] = self._load(access, key[1], key[2], depends_on_lane)
         return self.values[key]
+
+    def _is_transposed(self, access: Access) -> bool:
+        """Whether rows are neighbours in memory and lanes are not, in a square of both."""
+        if self.lane_loop is None or self.row_loop is None or self.block.mask is not None or access.guards:
+            return False
+        square = self.width > 1 and self.block.rows == self.width and access.lane_stride is None
+        return square and access.strides[self.row_loop] == Size(1) and access.strides[self.lane_loop].factor > 1
+
+    def _load_transposed(self, access: Access, vector: int) -> None:
+        """Loads the rows of all lanes of a vector, and turns them around."""
+        memory, lane_loop = self.memory, self.lane_loop
+        assert lane_loop is not None
+        start = self.address(access, 0, vector)
+        columns = []
+        for lane in range(self.width):
+            address = memory.add(start, memory.size(access.strides[lane_loop] * lane))
+            columns.append(memory.load(access.storage, address, self.width, Size(1), None))
+        for row, value in enumerate(transpose_registers(columns)):
+            self.values[id(access), row, vector] = value
 
     def _depends(self, access: Access, loop: int | None) -> bool:
         if loop is None:

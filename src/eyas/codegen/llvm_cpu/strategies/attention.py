@@ -65,10 +65,16 @@ def _register_tile(nest: Nest, lanes: Tile, rows_loop: int, block: int, target: 
         for vectors in (1, 2, 3, 4):
             if rows * vectors + vectors + 1 > budget:
                 continue
-            step = vectors * lanes.width
-            fill = 1.0 if not extent else extent / (-(-extent // step) * step)
-            speed = rows * vectors / max(rows * vectors, 0.9 * (rows + vectors) + 1)
-            score = fill * speed * min(1.0, rows * vectors / 10) + rows * vectors / 1000
+            # Lanes that are left over run in single vectors, of which the last is masked.
+            whole = 1.0 if not extent else extent // (vectors * lanes.width) * vectors * lanes.width / extent
+            speed = whole * _speed(rows, vectors) + (1 - whole) * _speed(rows, 1)
+            score = speed + rows * vectors / 1000
             if score > best_score:
                 best, best_score = replace(lanes, vectors=vectors, unroll_loop=rows_loop, unroll=rows), score
     return best
+
+
+def _speed(rows: int, vectors: int) -> float:
+    """The part of the time in which multiply-adds are started: loads and waiting for sums take the rest."""
+    work = rows * vectors
+    return work / max(work, 0.9 * (rows + vectors) + 1) * min(1.0, work / 10)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.combine import combiner_of
 from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
@@ -19,6 +19,8 @@ from eyas.codegen.llvm_cpu.strategies.distribute import distribute
 from eyas.targets import Target
 
 _REDUCTION_ACCUMULATORS = 4
+# Bodies that are repeated for each row of a square of registers.
+_MAX_TURNED_OPS = 12
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,27 @@ def choose_tile(nest: Nest, target: Target, shared: int = 0) -> Tile:
     if parallel is None:
         return Tile()
     width = vector_width(nest, parallel, target)
+    turned = _turned_loop(nest, parallel, width, shared)
+    if turned is not None:
+        return Tile(width, parallel, 1, turned, width)
     return Tile(width, parallel, _accumulators(nest, parallel, width))
+
+
+def _turned_loop(nest: Nest, lanes: int, width: int, shared: int) -> int | None:
+    """A loop along which an input is contiguous that is not so along the lanes: as many rows of it as there are lanes
+    are loaded together and transposed in registers."""
+    if nest.reductions or width < 4 or sum(_body_size(statement) for statement in nest.statements) > _MAX_TURNED_OPS:
+        return None
+    inputs = [source for statement in nest.statements for source in statement.inputs if isinstance(source, Access)]
+    for loop in (loop for loop in nest.parallel if loop >= shared and loop != lanes):
+        extent, step = nest.loops[loop].static, [source.strides for source in inputs if not source.guards]
+        if extent is not None and extent >= width and any(s[loop] == Size(1) and s[lanes].factor > 1 for s in step):
+            return loop
+    return None
+
+
+def _body_size(statement: Statement) -> int:
+    return 1 if statement.body is None else len(list(statement.body.operations))
 
 
 def _accumulators(nest: Nest, loop: int, width: int) -> int:
