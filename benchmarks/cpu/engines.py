@@ -162,12 +162,19 @@ def _run(*command: str) -> None:
         raise RuntimeError(f"{Path(command[0]).name}: {reason.partition('error:')[2] or reason}"[:200])
 
 
+def _xla(name: str, folder: Path, threads: int) -> Session:
+    from benchmarks.cpu.xla import open_xla
+
+    return open_xla(name, folder, threads)
+
+
 ENGINES: Mapping[str, Engine] = {
     "eyas": Engine("Eyas", _eyas),
     "onnxruntime": Engine("ONNX Runtime", _onnxruntime),
     "openvino": Engine("OpenVINO", _openvino),
     "eager": Engine("PyTorch eager", _eager),
     "inductor": Engine("Inductor", _inductor),
+    "xla": Engine("XLA", _xla),
     "iree": Engine("IREE", _iree("plain")),
     "iree_tiled": Engine("IREE, data tiling", _iree("data tiling")),
 }
