@@ -9,8 +9,7 @@ from torch_mlir.dialects import arith, cf, tensor
 
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import index_constant
-from eyas.ir.walk import find_ops
-from eyas.passes.input.convert_dynamic_views import builtin_type
+from eyas.passes.input.torch_values import find_operators, to_tensor
 
 OPERATOR = "eyas.check"
 
@@ -30,16 +29,15 @@ class ConvertChecks(Pass):
     name: ClassVar[str] = "convert-checks"
 
     def run(self, module: mlir.Module) -> None:
-        for op in find_ops(module, "torch.operator"):
-            if mlir.StringAttr(op.operation.attributes["name"]).value == OPERATOR:
-                with mlir.InsertionPoint(op), op.operation.location:
-                    _convert(op.operation)
+        for op in find_operators(module, OPERATOR):
+            with mlir.InsertionPoint(op), op.location:
+                _convert(op)
 
 
 def _convert(op: mlir.Operation) -> None:
-    type_ = builtin_type(op.operands[0].type)
-    assert type_ is not None and type_.element_type == mlir.IntegerType.get_signless(1), op
-    value = mlir.Operation.create("torch_c.to_builtin_tensor", results=[type_], operands=[op.operands[0]]).result
+    value = to_tensor(op.operands[0])
+    type_ = mlir.RankedTensorType(value.type)
+    assert type_.element_type == mlir.IntegerType.get_signless(1), op
     holds = tensor.ExtractOp(value, [index_constant(0)] * type_.rank).result
     if not mlir.IntegerAttr(op.attributes["torch.onnx.wanted"]).value:
         holds = arith.XOrIOp(holds, arith.ConstantOp(holds.type, mlir.IntegerAttr.get(holds.type, 1)).result).result

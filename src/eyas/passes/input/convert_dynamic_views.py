@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from eyas.ir import Pass, mlir
 from eyas.ir.walk import defining_op, find_ops
+from eyas.passes.input.torch_values import builtin_type, replace_by_tensor, to_tensor
 
-_VTENSOR = re.compile(r"!torch\.vtensor<\[([^\]]*)\],([^>]+)>")
 _VIEWS = ("torch.aten.view", "torch.aten.reshape", "torch.aten._unsafe_view", "torch.aten._reshape_alias")
 
 
@@ -46,14 +45,11 @@ def _convert(op: mlir.Operation) -> None:
     several = max(list(source.shape).count(dynamic), list(result.shape).count(dynamic)) > 1
     if not several and 0 not in (*source.shape, *result.shape):
         return
-    tensor = _create("torch_c.to_builtin_tensor", [source], [op.operands[0]])
+    tensor = to_tensor(op.operands[0])
     values = _sizes(tensor, source, list(sizes.operands), result)
     shape_type = mlir.RankedTensorType.get([len(values)], mlir.IntegerType.get_signless(64))
     shape = _create("tensor.from_elements", [shape_type], values)
-    reshaped = _create("tensor.reshape", [result], [tensor, shape])
-    back = _create("torch_c.from_builtin_tensor", [op.results[0].type], [reshaped])
-    op.results[0].replace_all_uses_with(back)
-    op.erase()
+    replace_by_tensor(op, _create("tensor.reshape", [result], [tensor, shape]))
 
 
 def _sizes(tensor: mlir.Value, source: mlir.Type, sizes: list[mlir.Value], result: mlir.Type) -> list[mlir.Value]:
@@ -92,13 +88,3 @@ def _constant(value: int) -> mlir.Value:
 
 def _create(name: str, types: list[mlir.Type], operands: list[mlir.Value], **attributes: mlir.Attribute) -> mlir.Value:
     return mlir.Operation.create(name, results=types, operands=operands, attributes=attributes).results[0]
-
-
-def builtin_type(type_: mlir.Type) -> mlir.RankedTensorType | None:
-    """The tensor type of a torch value; None when its shape or element type is unknown."""
-    match = _VTENSOR.fullmatch(str(type_))
-    if match is None:
-        return None
-    dims = [dim for dim in match.group(1).split(",") if dim]
-    element = re.sub(r"^[su]i(\d+)$", r"i\1", match.group(2))
-    return mlir.RankedTensorType(mlir.Type.parse("tensor<" + "".join(f"{dim}x" for dim in dims) + f"{element}>"))

@@ -9,8 +9,7 @@ from torch_mlir.dialects import arith, linalg
 
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import empty_like, generic
-from eyas.ir.walk import find_ops
-from eyas.passes.input.convert_dynamic_views import builtin_type
+from eyas.passes.input.torch_values import find_operators, replace_by_tensor, to_tensor
 
 OPERATOR = "eyas.product"
 
@@ -31,24 +30,16 @@ class ConvertProducts(Pass):
     name: ClassVar[str] = "convert-products"
 
     def run(self, module: mlir.Module) -> None:
-        for op in find_ops(module, "torch.operator"):
-            if mlir.StringAttr(op.operation.attributes["name"]).value == OPERATOR:
-                with mlir.InsertionPoint(op), op.operation.location:
-                    _convert(op.operation)
+        for op in find_operators(module, OPERATOR):
+            with mlir.InsertionPoint(op), op.location:
+                _convert(op)
 
 
 def _convert(op: mlir.Operation) -> None:
-    source, result = builtin_type(op.operands[0].type), builtin_type(op.results[0].type)
-    assert source is not None and result is not None, op
+    value = to_tensor(op.operands[0])
     axes = {mlir.IntegerAttr(axis).value for axis in mlir.ArrayAttr(op.attributes["torch.onnx.axes"])}
-    kept = [dim for dim in range(source.rank) if dim not in axes]
-    value = mlir.Operation.create("torch_c.to_builtin_tensor", results=[source], operands=[op.operands[0]]).result
-    product = _multiply(value, kept)
-    if product.type != result:
-        product = mlir.Operation.create("tensor.cast", results=[result], operands=[product]).result
-    back = mlir.Operation.create("torch_c.from_builtin_tensor", results=[op.results[0].type], operands=[product])
-    op.results[0].replace_all_uses_with(back.result)
-    op.erase()
+    kept = [dim for dim in range(mlir.RankedTensorType(value.type).rank) if dim not in axes]
+    replace_by_tensor(op, _multiply(value, kept))
 
 
 def _multiply(value: mlir.Value, kept: list[int]) -> mlir.Value:

@@ -10,7 +10,7 @@ from torch_mlir.dialects import arith, cf, scf, tensor
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import index_constant
 from eyas.ir.walk import defining_op, find_ops
-from eyas.passes.input.convert_dynamic_views import builtin_type
+from eyas.passes.input.torch_values import builtin_type, replace_by_tensor, to_tensor
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,8 @@ def _convert(op: mlir.Operation) -> None:
         return
     if list(rows.shape) != [*target.shape[:dim], type_.shape[0], *target.shape[dim + 1 :]]:
         return
-    cache, at, new = (
-        _create("torch_c.to_builtin_tensor", [kind], [value])
-        for kind, value in ((target, op.operands[0]), (type_, positions), (rows, op.operands[2]))
-    )
-    updated = _loop(cache, at, new, dim)
-    back = _create("torch_c.from_builtin_tensor", [op.results[0].type], [updated])
-    op.results[0].replace_all_uses_with(back)
-    op.erase()
+    cache, at, new = (to_tensor(value) for value in (op.operands[0], positions, op.operands[2]))
+    replace_by_tensor(op, _loop(cache, at, new, dim))
 
 
 def _strip(value: mlir.Value) -> tuple[mlir.Value, int]:

@@ -12,7 +12,7 @@ from eyas.frontends.locations import describe_source
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import generic
 from eyas.ir.walk import defining_op, find_ops
-from eyas.passes.input.convert_dynamic_views import builtin_type
+from eyas.passes.input.torch_values import builtin_type
 
 # What a loop carries beside tensors.
 _SCALARS = {"!torch.int": "i64", "!torch.float": "f64", "!torch.bool": "i1"}

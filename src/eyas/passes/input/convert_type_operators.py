@@ -9,8 +9,13 @@ from torch_mlir.dialects import arith
 
 from eyas.ir import Pass, mlir, small_types
 from eyas.ir.structured import elementwise
-from eyas.ir.walk import find_ops
-from eyas.passes.input.convert_dynamic_views import builtin_type
+from eyas.passes.input.torch_values import (
+    builtin_type,
+    find_operators,
+    operator_name,
+    replace_by_tensor,
+    to_tensor,
+)
 
 OPERATORS = ("eyas.encode", "eyas.decode", "eyas.bitcast", "eyas.widen", "eyas.narrow")
 
@@ -31,26 +36,20 @@ class ConvertTypeOperators(Pass):
     name: ClassVar[str] = "convert-type-operators"
 
     def run(self, module: mlir.Module) -> None:
-        for op in find_ops(module, "torch.operator"):
-            if mlir.StringAttr(op.operation.attributes["name"]).value in OPERATORS:
-                with mlir.InsertionPoint(op), op.operation.location:
-                    _convert(op.operation)
+        for op in find_operators(module, *OPERATORS):
+            with mlir.InsertionPoint(op), op.location:
+                _convert(op)
 
 
 def _convert(op: mlir.Operation) -> None:
-    source, result = builtin_type(op.operands[0].type), builtin_type(op.results[0].type)
-    assert source is not None and result is not None, op
-    tensor = mlir.Operation.create("torch_c.to_builtin_tensor", results=[source], operands=[op.operands[0]]).result
-    converted = elementwise(tensor, result.element_type, lambda value: _scalar(op, value, result.element_type))
-    if converted.type != result:
-        converted = mlir.Operation.create("tensor.cast", results=[result], operands=[converted]).result
-    back = mlir.Operation.create("torch_c.from_builtin_tensor", results=[op.results[0].type], operands=[converted])
-    op.results[0].replace_all_uses_with(back.result)
-    op.erase()
+    result = builtin_type(op.results[0].type)
+    assert result is not None, op
+    wanted = result.element_type
+    replace_by_tensor(op, elementwise(to_tensor(op.operands[0]), wanted, lambda value: _scalar(op, value, wanted)))
 
 
 def _scalar(op: mlir.Operation, value: mlir.Value, wanted: mlir.Type) -> mlir.Value:
-    name = mlir.StringAttr(op.attributes["name"]).value
+    name = operator_name(op)
     if name == "eyas.bitcast":
         return _bitcast(value, wanted)
     if name == "eyas.narrow":
