@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch_mlir.dialects import arith
 
 from eyas.ir import Pass, mlir
-from eyas.ir.walk import find_ops
+from eyas.ir.walk import defining_op, find_ops
 
 # Predicates of arith.cmpf.
 _OEQ, _OGT, _OGE, _OLT, _OLE, _ORD, _UGT, _ULT, _UNO = 1, 2, 3, 4, 5, 7, 9, 11, 14
@@ -32,22 +32,40 @@ class OrderNans(Pass):
             _complete(op.regions[0].blocks[0], _sorted)
         for op in find_ops(module, "linalg.generic"):
             body = op.regions[0].blocks[0]
-            _clamp(body)
+            _clamp(op, body)
             if any(inner.operation.name in ("arith.maximumf", "arith.minimumf") for inner in body.operations):
                 _complete(body, _first)
 
 
-def _clamp(body: mlir.Block) -> None:
+def _clamp(op: mlir.OpView, body: mlir.Block) -> None:
     """For `x < bound ? bound : x`, which the importer alone writes with a comparison that is true for every NaN."""
     selects = [list(op.operands) for op in body.operations if op.operation.name == "arith.select"]
     for compare in [op for op in body.operations if op.operation.name == "arith.cmpf"]:
         predicate, (value, bound) = mlir.IntegerAttr(compare.attributes["predicate"]).value, compare.operands
-        if predicate in (_ULT, _UGT) and [compare.result, bound, value] in selects:
+        if predicate not in (_ULT, _UGT) or [compare.result, bound, value] not in selects:
+            continue
+        if _is_number(op, bound):  # one instruction of most machines, which keeps its second operand when it is NaN
+            i64 = mlir.IntegerType.get_signless(64, compare.context)
+            compare.attributes["predicate"] = mlir.IntegerAttr.get(i64, _OLT if predicate == _ULT else _OGT)
+        else:
             with compare.location, mlir.InsertionPoint.after(compare.operation):
                 # A bound that is NaN still wins over a number.
                 ordered = arith.CmpFOp(_ORD, value, value)
                 both = arith.AndIOp(compare.result, ordered.result)
             compare.result.replace_all_uses_except(both.result, both.operation)
+
+
+def _is_number(op: mlir.OpView, bound: mlir.Value) -> bool:
+    """Whether a bound is a constant that is not NaN, by itself or as the only element of a tensor."""
+    if isinstance(bound.owner, mlir.Block):
+        bound = op.operands[mlir.BlockArgument(bound).arg_number]
+    source = defining_op(bound)
+    if source is None or source.name != "arith.constant":
+        return False
+    attribute = source.attributes["value"]
+    if isinstance(attribute, mlir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
+    return isinstance(attribute, mlir.FloatAttr) and attribute.value == attribute.value
 
 
 def _complete(body: mlir.Block, more) -> None:

@@ -64,3 +64,40 @@ func.func @clamp(%x: tensor<4xf32>, %low: f32) -> tensor<4xf32> {
   } -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// With bounds that are numbers one comparison each does the same.
+// CHECK-LABEL: func.func @clamp_between_numbers
+func.func @clamp_between_numbers(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %low = arith.constant dense<0.0> : tensor<f32>
+  %high = arith.constant 6.0 : f32
+  %0 = tensor.empty() : tensor<4xf32>
+  // CHECK: %[[LESS:.+]] = arith.cmpf olt, %in, %in
+  // CHECK-NOT: arith.andi
+  // CHECK: %[[MORE:.+]] = arith.cmpf ogt, %{{.*}}, %cst
+  // CHECK-NOT: arith.andi
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x, %low : tensor<4xf32>, tensor<f32>) outs(%0 : tensor<4xf32>) {
+  ^bb0(%in: f32, %least: f32, %out: f32):
+    %2 = arith.cmpf ult, %in, %least : f32
+    %3 = arith.select %2, %least, %in : f32
+    %4 = arith.cmpf ugt, %3, %high : f32
+    %5 = arith.select %4, %high, %3 : f32
+    linalg.yield %5 : f32
+  } -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
+// A bound that is NaN wins over a number.
+// CHECK-LABEL: func.func @clamp_by_nan
+// CHECK: arith.cmpf ult
+// CHECK: arith.cmpf ord
+func.func @clamp_by_nan(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %nan = arith.constant 0x7FC00000 : f32
+  %0 = tensor.empty() : tensor<4xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%0 : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %2 = arith.cmpf ult, %in, %nan : f32
+    %3 = arith.select %2, %nan, %in : f32
+    linalg.yield %3 : f32
+  } -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}

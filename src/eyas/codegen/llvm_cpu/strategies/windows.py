@@ -158,7 +158,7 @@ def _has_filters(nest: Nest, lanes: Tile, rows: int) -> bool:
 def _tile_of_channels(nest: Nest, lanes: Tile, rows: int, target: Target) -> Tile:
     """Each channel by itself: nothing is shared between lanes, so one vector, and rows that divide the width."""
     extent = nest.loops[rows].static or 1
-    most = 14 if target.vector_registers >= 32 else 6
+    most = 16 if target.vector_registers >= 32 else 6
     tiles = -(-extent // most)
     return Tile(lanes.width, lanes.vector_loop, 1, rows, -(-extent // tiles))
 
