@@ -19,7 +19,6 @@ from benchmarks import models as cases
 from benchmarks.cpu.engines import Session
 from benchmarks.cpu.models import MODELS
 
-
 COMPARABLE = ("minilm", "mobilebert", "gpt2", "gpt2_decode", "vit_small")
 
 
