@@ -94,8 +94,9 @@ class Memory:
         address = arith.SelectOp(inside, address, self.at.index(0)).result
         return self._load(buffer, storage, address, width, Size(1), mask)
 
-    def prefetch_for_write(self, storage: Storage, address: mlir.Value) -> None:
-        memref.PrefetchOp(self._buffer(storage), [address], True, 3, True)
+    def prefetch(self, storage: Storage, address: mlir.Value) -> None:
+        """Asks for the line with an element to be brought into the second-level cache; any address will do."""
+        memref.PrefetchOp(self._buffer(storage), [address], False, 2, True)
 
     def _zero_line(self, element: mlir.Type, width: int) -> mlir.Value:
         key = (str(element), width)
