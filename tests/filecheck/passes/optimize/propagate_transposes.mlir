@@ -84,3 +84,31 @@ func.func @concat_tie(%a: tensor<1x4x4x8xf32>, %c: tensor<1x2x4x4xf32>) -> tenso
   %y = tensor.concat dim(1) %ta, %c : (tensor<1x8x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x10x4x4xf32>
   return %y : tensor<1x10x4x4xf32>
 }
+
+// Pixels of three channels are read where they lie.
+// CHECK-LABEL: func.func @few_channels
+// CHECK-SAME: [[X:%.*]]: tensor<1x3x9x9xf32>, [[W:%.*]]: tensor<3x3x3x16xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.generic {{.*}} ins([[X]], [[W]] :
+func.func @few_channels(%x: tensor<1x3x9x9xf32>, %w: tensor<3x3x3x16xf32>, %init: tensor<1x4x4x16xf32>) -> tensor<1x4x4x16xf32> {
+  %0 = tensor.empty() : tensor<1x9x9x3xf32>
+  %t = linalg.transpose ins(%x : tensor<1x3x9x9xf32>) outs(%0 : tensor<1x9x9x3xf32>) permutation = [0, 2, 3, 1]
+  %y = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<2> : vector<2xi64>} ins(%t, %w : tensor<1x9x9x3xf32>, tensor<3x3x3x16xf32>) outs(%init : tensor<1x4x4x16xf32>) -> tensor<1x4x4x16xf32>
+  return %y : tensor<1x4x4x16xf32>
+}
+
+// A transpose of unit dimensions goes on through elementwise ops, and is a reshape where it ends.
+// CHECK-LABEL: func.func @unit_dims
+// CHECK-SAME: [[X:%.*]]: tensor<1x1x1x8xf32>
+// CHECK: [[E:%.*]] = linalg.generic {{.*}} ins([[X]] : tensor<1x1x1x8xf32>)
+// CHECK: flow.reshape{{.*}}[[E]]
+func.func @unit_dims(%x: tensor<1x1x1x8xf32>) -> tensor<1x8x1x1xf32> {
+  %0 = tensor.empty() : tensor<1x8x1x1xf32>
+  %t = linalg.transpose ins(%x : tensor<1x1x1x8xf32>) outs(%0 : tensor<1x8x1x1xf32>) permutation = [0, 3, 1, 2]
+  %y = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%t : tensor<1x8x1x1xf32>) outs(%0 : tensor<1x8x1x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = math.exp %in : f32
+    linalg.yield %r : f32
+  } -> tensor<1x8x1x1xf32>
+  return %y : tensor<1x8x1x1xf32>
+}
