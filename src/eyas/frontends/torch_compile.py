@@ -4,6 +4,9 @@ Dynamo hands over one graph for each part of the model between graph breaks. Und
 taken as constants, so that they are laid out for the kernels at compile time; with gradients the forward and backward
 graphs that AOTAutograd makes are compiled with everything as arguments. A graph is compiled when it is first called
 with shapes that it has not seen.
+
+What Dynamo does not trace runs in PyTorch. By default that are recurrent layers and ops whose results have a size that
+the data says; `torch._dynamo.config.allow_rnn` and `capture_dynamic_output_shape_ops` bring them here.
 """
 
 from __future__ import annotations
