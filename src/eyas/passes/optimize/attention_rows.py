@@ -91,6 +91,11 @@ class RowOps:
         return True
 
     @property
+    def folds_rows(self) -> bool:
+        """Whether an op needs whole rows. Without one, two products are better off with packed weights of their own."""
+        return any(not is_elementwise_like(op) for op in self.ops)
+
+    @property
     def _rows(self) -> list[Digit]:
         return [*self.heads, self.row]
 

@@ -62,7 +62,7 @@ def _fuse(first: mlir.Operation, number: int) -> bool:
     row, column = Digit(m, rows), Digit(n, columns)
     ops = RowOps(heads, row, column)
     second = ops.follow(first)
-    if second is None or not _is_product(second) or second.operands[1] in ops.index:
+    if second is None or not _is_product(second) or second.operands[1] in ops.index or not ops.folds_rows:
         return False
     values = second.operands[1]
     width = mlir.RankedTensorType(values.type).shape[2]

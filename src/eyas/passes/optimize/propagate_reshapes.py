@@ -12,7 +12,7 @@ from torch_mlir.dialects import linalg, tensor
 from eyas.ir import Pass, run_upstream
 from eyas.ir.structured import clone_body, element_type, fill_value, generic, is_elementwise, split_operands
 from eyas.ir.walk import defining_op, find_ops, is_tensor
-from eyas.passes.dispatch.grouping import Role, indexing_maps, role_of
+from eyas.passes.dispatch.grouping import Role, indexing_maps, is_plain_copy, role_of
 
 Groups = list[list[int]]
 """Which dimensions of the expanded tensor each dimension of the source became."""
@@ -28,6 +28,9 @@ class PropagateReshapes(Pass):
         %0 = linalg.matmul ...                               %0 = linalg.matmul ...
         %1 = tensor.expand_shape %0 [[0, 1], [2]]     =>     %1 = linalg.generic (gelu) %0
         %2 = linalg.generic (gelu) %1                        %2 = tensor.expand_shape %1 [[0, 1], [2]]
+
+    Unit dimensions and repetitions stand between the ops of a norm or softmax, too: reductions make the dimensions, and
+    readers skip both.
     """
 
     name: ClassVar[str] = "propagate-reshapes"
@@ -45,6 +48,11 @@ class PropagateReshapes(Pass):
                 elif _follows_contraction(op.operands[0]):
                     users = [use.owner.operation for use in op.results[0].uses]
                     changed |= any([_sink(op, user) for user in dict.fromkeys(users)])
+            for view in find_ops(module, "tensor.collapse_shape"):
+                if _is_static(view.operation):
+                    changed |= _read_with_unit_dims(view.operation)
+            for view in find_ops(module, "linalg.generic"):
+                changed |= _read_unrepeated(view.operation)
             run_upstream(module, "canonicalize,cse")
 
 
@@ -103,6 +111,60 @@ def _keep_unit_dims(op: mlir.Operation) -> bool:
         _copy_body(reduction, new)
     op.results[0].replace_all_uses_with(new.results[0])
     return True
+
+
+def _read_with_unit_dims(op: mlir.Operation) -> bool:
+    """Generics that read a computed tensor without its unit dimensions read it with them."""
+    producer = defining_op(op.operands[0])
+    shape = list(mlir.RankedTensorType(op.operands[0].type).shape)
+    groups = _groups(op)
+    if producer is None or not producer.name.startswith("linalg.") or role_of(producer) is Role.CONTRACTION:
+        return False
+    if any(sum(shape[dim] != 1 for dim in group) > 1 for group in groups):
+        return False
+    # Which dimension of the source each of the result's is.
+    kept = [next((dim for dim in group if shape[dim] != 1), group[0]) for group in groups]
+    changed = False
+    for user in dict.fromkeys(use.owner.operation for use in op.results[0].uses):
+        maps = indexing_maps(user) if user.name == "linalg.generic" else None
+        inputs = split_operands(user)[0] if maps is not None else []
+        for position, value in enumerate(inputs):
+            if value != op.results[0] or maps is None:
+                continue
+            exprs = [mlir.AffineConstantExpr.get(0)] * len(shape)
+            for dim, expr in zip(kept, maps[position].results, strict=True):
+                exprs[dim] = expr
+            maps[position] = mlir.AffineMap.get(maps[position].n_dims, 0, exprs)
+            user.operands[position] = op.operands[0]
+            user.attributes["indexing_maps"] = mlir.ArrayAttr.get([mlir.AffineMapAttr.get(map_) for map_ in maps])
+            changed = True
+    return changed
+
+
+def _read_unrepeated(op: mlir.Operation) -> bool:
+    """Reads what a copy repeats instead of the copy."""
+    maps = indexing_maps(op)
+    assert maps is not None
+    changed = False
+    for position, value in enumerate(split_operands(op)[0]):
+        copy = defining_op(value)
+        if copy is None or not is_elementwise(copy) or len(copy.operands) != 2 or not is_plain_copy(copy):
+            continue
+        source = indexing_maps(copy)
+        if source is None or not is_tensor(copy.operands[0]) or source[0] == source[1]:
+            continue
+        if not all(isinstance(expr, mlir.AffineDimExpr | mlir.AffineConstantExpr) for expr in source[0].results):
+            continue
+        exprs = [expr.compose(maps[position]) for expr in source[0].results]
+        composed = [*maps[:position], mlir.AffineMap.get(maps[position].n_dims, 0, exprs), *maps[position + 1 :]]
+        walked = {expr.position for map_ in composed for expr in map_.results if isinstance(expr, mlir.AffineDimExpr)}
+        if len(walked) != maps[position].n_dims:
+            continue  # only the copy says how long a loop is
+        maps[position] = composed[position]
+        op.operands[position] = copy.operands[0]
+        op.attributes["indexing_maps"] = mlir.ArrayAttr.get([mlir.AffineMapAttr.get(map_) for map_ in maps])
+        changed = True
+    return changed
 
 
 def _copy_body(old: mlir.Operation, new: mlir.OpView) -> None:

@@ -118,3 +118,54 @@ func.func @unit_source(%x: tensor<1x8x4xf32>, %w: tensor<1x4x16xf32>) -> tensor<
   } -> tensor<1x1x8x16xf32>
   return %1 : tensor<1x1x8x16xf32>
 }
+
+// A mean that lost its unit dimension is read with it, so that nothing stands between it and the norm.
+// CHECK-LABEL: func.func @read_with_unit_dims
+// CHECK-NOT: tensor.collapse_shape
+// CHECK: [[M:%.*]] = linalg.generic {{.*}}"reduction"
+// CHECK: linalg.generic {{.*}}ins(%arg0, [[M]] : tensor<1x8x16xf32>, tensor<1x8x1xf32>)
+func.func @read_with_unit_dims(%x: tensor<1x8x16xf32>) -> tensor<1x8x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x8x1xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x1xf32>) -> tensor<1x8x1xf32>
+  %0 = linalg.generic {indexing_maps = [#id3, #keep], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : tensor<1x8x16xf32>) outs(%f : tensor<1x8x1xf32>) {
+  ^bb0(%i: f32, %j: f32):
+    %s = arith.addf %i, %j : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x1xf32>
+  %1 = tensor.collapse_shape %0 [[0], [1, 2]] : tensor<1x8x1xf32> into tensor<1x8xf32>
+  %o = tensor.empty() : tensor<1x8x16xf32>
+  %2 = linalg.generic {indexing_maps = [#id3, affine_map<(a, b, c) -> (a, b)>, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %1 : tensor<1x8x16xf32>, tensor<1x8xf32>) outs(%o : tensor<1x8x16xf32>) {
+  ^bb0(%i: f32, %j: f32, %k: f32):
+    %s = arith.subf %i, %j : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x16xf32>
+  return %2 : tensor<1x8x16xf32>
+}
+
+// A repeated row is read where it is. A sum along what is repeated keeps the copy: it alone says how often.
+// CHECK-LABEL: func.func @repeated
+// CHECK: [[C:%.*]] = linalg.generic {{.*}}ins(%arg1 : tensor<8xf32>) outs({{.*}} : tensor<2x8x16xf32>)
+// CHECK: linalg.generic {{.*}}ins(%arg0, %arg1 : tensor<2x8x16xf32>, tensor<8xf32>)
+// CHECK: linalg.generic {{.*}}"reduction"{{.*}}ins([[C]] :
+func.func @repeated(%x: tensor<2x8x16xf32>, %r: tensor<8xf32>) -> (tensor<2x8x16xf32>, tensor<2x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x8x16xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (b)>, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%r : tensor<8xf32>) outs(%e : tensor<2x8x16xf32>) {
+  ^bb0(%i: f32, %k: f32):
+    linalg.yield %i : f32
+  } -> tensor<2x8x16xf32>
+  %0 = linalg.generic {indexing_maps = [#id3, #id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %c : tensor<2x8x16xf32>, tensor<2x8x16xf32>) outs(%e : tensor<2x8x16xf32>) {
+  ^bb0(%i: f32, %j: f32, %k: f32):
+    %s = arith.mulf %i, %j : f32
+    linalg.yield %s : f32
+  } -> tensor<2x8x16xf32>
+  %f = tensor.empty() : tensor<2x8xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%f : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %1 = linalg.generic {indexing_maps = [#id3, affine_map<(a, b, c) -> (a, b)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%c : tensor<2x8x16xf32>) outs(%g : tensor<2x8xf32>) {
+  ^bb0(%i: f32, %j: f32):
+    %s = arith.addf %i, %j : f32
+    linalg.yield %s : f32
+  } -> tensor<2x8xf32>
+  return %0, %1 : tensor<2x8x16xf32>, tensor<2x8xf32>
+}
