@@ -201,6 +201,16 @@ def test_equal_constants_are_kept_once() -> None:
     assert [float_function(library, name, ctypes.c_int64)(100) for name in names] == [100.0] * 8
 
 
+def test_objects_may_call_their_exports_the_same() -> None:
+    target = Target.host()
+    text = "llvm.func @entry() -> f32 {\n %0 = llvm.mlir.constant(NUMBER : f32) : f32\n llvm.return %0 : f32\n}"
+    objects = [object_of(text.replace("NUMBER", f"{number}.0"), target) for number in range(3)]
+    library = native.load(link(objects, ["a", "b", "c"], target, "entry"))
+    assert [float_function(library, name)() for name in "abc"] == [0.0, 1.0, 2.0]
+    with pytest.raises(InternalError, match="no object defines the export 'b'"):
+        link(objects[:1] + [object_of(caller("f", "expf"), target)], ["a", "b"], target, "entry")
+
+
 def test_the_runtime_offers_every_import() -> None:
     source = (Path(__file__).parents[4] / "runtime/src/hal/local/imports.c").read_text()
     offered = set(re.findall(r"PLAIN\((\w+)\)", source)) | set(re.findall(r'NAMED\("(\w+)"', source))
