@@ -2,8 +2,7 @@
 
 These models have no JAX source here (transformers has dropped its own). Weights are arguments that stay on the device,
 as those of a JAX model are, so XLA cannot fold what depends on them alone. Convolutional networks are left out: torch's
-filters would be transposed in every call, where a JAX model has them the other way round from the start, and with
-filters as constants XLA does not finish within minutes.
+filters would be transposed in every call, where a JAX model has them the other way round from the start.
 """
 
 from __future__ import annotations
