@@ -63,6 +63,13 @@ def _unary(name, function, dtypes=FLOATS, onnx=None, torch_name=None, jax_name=N
     )
 
 
+def _wave(function, args, attrs):
+    """The ends of an interval say nothing of what is between them; no slope is steeper than 1, no height above 1."""
+    made = _function(function, args, attrs, floor=True)
+    between = np.minimum(args[0].errors(), 2.0)
+    return Shadow(made.value, made.errors() + between, made.dtype)
+
+
 _EXACT = {
     "neg": (np.negative, (*FLOATS, *INTEGERS), "Neg", "neg", "negative"),
     "abs": (np.abs, (*FLOATS, *INTEGERS), "Abs", "abs", "abs"),
@@ -117,6 +124,8 @@ for _name, (_f, _onnx, _torch, _jax, _floor) in _SMOOTH.items():
     _how = functools.partial(_function, _f, floor=_floor)
     if _name in ("sinh", "cosh", "exp2"):
         _how = functools.partial(_exponential, _f)
+    if _name in ("sin", "cos"):
+        _how = functools.partial(_wave, _f)
     _unary(_name, _f, FLOATS, _onnx, _torch, _jax, _how)
 
 
