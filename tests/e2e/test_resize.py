@@ -1,4 +1,4 @@
-"""Resized images against ONNX Runtime: sums of a few pixels, and products where an image shrinks by much.
+"""Resized images against ONNX Runtime and PyTorch: sums of a few pixels, and products where an image shrinks by much.
 
 Tolerance: both sum at most 16 pixels in f32; a few roundings.
 """
@@ -78,3 +78,31 @@ def test_the_sum_of_pixels_is_one_kernel_for_each_axis():
     x = np.zeros((1, 3, 8, 16), np.float32)
     _, _, module = both(x, (1, 3, 32, 64), mode="linear")
     assert sum(kernel["dispatches"] for kernel in module.manifest["kernels"]) == 2
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((1, 3, 7, 9), {"size": (20, 33)}),
+        ((2, 5, 16, 16), {"scale_factor": 2.5}),
+        ((1, 2, 4, 10), {"scale_factor": 1.2}),
+        ((1, 2, 1, 1), {"size": (16, 17)}),
+        ((1, 1, 9, 40), {"size": (4, 13)}),
+        ((1, 3, 6, 5), {"size": (6, 25)}),
+        ((1, 3, 12), {"size": 31}),
+        ((1, 2, 3, 5, 4), {"scale_factor": 2}),
+    ],
+)
+def test_torch_linear(shape, options, align):
+    torch = pytest.importorskip("torch")
+    mode = {3: "linear", 4: "bilinear", 5: "trilinear"}[len(shape)]
+
+    class Resize(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.interpolate(x, **options, mode=mode, align_corners=align)
+
+    torch.manual_seed(3)
+    x = torch.randn(shape)
+    got = np.asarray(eyas.compile(Resize(), (x,))(x))
+    np.testing.assert_allclose(got, Resize()(x).numpy(), rtol=1e-5, atol=1e-5)

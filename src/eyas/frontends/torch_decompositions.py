@@ -24,6 +24,7 @@ from eyas.frontends import (
     torch_fourier,
     torch_indexing,
     torch_rare,
+    torch_resize,
     torch_routing,
     torch_selection,
     torch_transformer,
@@ -64,7 +65,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
-    for source in (torch_exact, torch_bytes):
+    for source in (torch_exact, torch_bytes, torch_resize):
         for op, first in source.decompositions().items():
             table[op] = _chain(first, table.get(op))
     return table
