@@ -77,7 +77,7 @@ def _optimized(module: mlir.Module | mlir.Operation, target: Target, opt_level: 
 def _cross_versions(op: mlir.Operation, target: Target) -> llvm.ModuleRef:
     _check_translatable(op)
     _set_function_attributes(op, target)
-    text = _to_older_syntax(translate_module_to_llvmir(op))
+    text = _hold_bfloats_as_integers(_to_older_syntax(translate_module_to_llvmir(op)))
     try:
         # A context of its own: types and constants of a compiled module go away with it.
         module = llvm.parse_assembly(text, llvm.create_context())
@@ -227,3 +227,30 @@ def _print_bits(bits: int, kind: str) -> str:
     else:
         wide = struct.unpack("<Q", struct.pack("<d", struct.unpack("<f", struct.pack("<I", bits))[0]))[0]
     return f"0x{wide:016X}"
+
+
+# --- bf16 as i16 ------------------------------------------------------------------------------------------------------
+
+_BFLOAT = re.compile(r'"[^"]*"|(?<![\w@%.$-])bfloat(?![\w.$-])|(?<=[ (])0xR([0-9A-F]{4})\b|@llvm\.[\w.]+')
+_BFLOAT_ARITHMETIC = re.compile(
+    r"\b(?:f(?:add|sub|mul|div|rem|neg|cmp|pext|ptrunc|ptosi|ptoui)|[su]itofp)\b[^\n]*\bbfloat\b"
+    r"|@(?!llvm\.masked\.)[\w.]+\([^\n]*\bbfloat\b|\bbfloat @(?!llvm\.masked\.)|> @(?!llvm\.masked\.)\S*bf16"
+)
+
+
+def _hold_bfloats_as_integers(text: str) -> str:
+    """After `expand-bfloats` numbers of this type are moved and nothing else. As integers they can be moved in vectors
+    of any length; LLVM's instruction selection ends the process on some vectors of bfloat that its optimiser makes."""
+    if "bfloat" not in text or _BFLOAT_ARITHMETIC.search(text):
+        return text
+
+    def rewrite(match: re.Match[str]) -> str:
+        found = match[0]
+        if found == "bfloat":
+            return "i16"
+        if match[1]:
+            bits = int(match[1], 16)
+            return str(bits - (1 << 16) if bits >> 15 else bits)
+        return re.sub(r"(?<=v)(\d+)bf16", r"\1i16", found) if found.startswith("@") else found
+
+    return _BFLOAT.sub(rewrite, text)

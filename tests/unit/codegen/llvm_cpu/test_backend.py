@@ -299,6 +299,25 @@ def test_float_constants_in_every_position() -> None:
     assert "fadd double %3, 1.000000e-01" in printed
 
 
+def test_bfloats_that_are_moved_are_integers() -> None:
+    moved = """
+      %1 = call <40 x bfloat> @llvm.masked.load.v40bf16.p0(ptr %0, <40 x i1> %m, <40 x bfloat> splat (bfloat 0xRBF80))
+      %2 = shufflevector <40 x bfloat> %1, <40 x bfloat> <bfloat 0xR3F80, bfloat 0xR0000>, <2 x i32> <i32 0, i32 1>
+      attributes #0 = { "target-features"="+avx512bf16,bfloat" }
+    """
+    held = backend._hold_bfloats_as_integers(moved)
+    assert "@llvm.masked.load.v40i16.p0(ptr %0, <40 x i1> %m, <40 x i16> splat (i16 -16512))" in held
+    assert "<40 x i16> <i16 16256, i16 0>" in held and "+avx512bf16,bfloat" in held
+    for line in (
+        "%3 = fadd <4 x bfloat> %1, %2",
+        "%3 = fptrunc float %1 to bfloat",
+        "%3 = call bfloat @llvm.fma.bf16(bfloat %1, bfloat %1, bfloat %1)",
+        "define bfloat @f(bfloat %0) {",
+        "%3 = call <4 x bfloat> @llvm.exp.v4bf16(<4 x bfloat> %1)",
+    ):
+        assert backend._hold_bfloats_as_integers(moved + line) == moved + line
+
+
 def test_text_inside_strings_is_not_rewritten() -> None:
     old = '@s = private constant [18 x i8] c"float +inf 1.5e+00"\n@t = global float +inf\n'
     new = backend._to_older_syntax(old)
