@@ -29,6 +29,15 @@ class Heads(nn.Module):
         return y.transpose(1, 2).reshape(q.shape[0], q.shape[1], -1)
 
 
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
 class Packed(nn.Module):
     """Queries, keys and values are parts of one tensor; scores are scaled on the way."""
 
@@ -138,6 +147,18 @@ def test_narrow_floats(type_):
 
 def test_too_few_rows_to_fuse():
     check(Heads(4, plain), draw(1, 1, 64, 4, 32, 32), fused=False)
+    check(Heads(4, plain), draw(2, 3, 37, 4, 20, 12), fused=False)
+    q, k, v = torch.randn(2, 3, 1, 32), torch.randn(2, 3, 50, 32), torch.randn(2, 3, 50, 32)
+    check(Function(plain), [q, k, v], fused=False)
+
+
+def test_keys_that_are_transposed_already():
+    class Transposed(nn.Module):
+        def forward(self, q, k, v):
+            q, v = (x.view(1, x.shape[1], 4, -1).transpose(1, 2) for x in (q, v))
+            return torch.softmax(q @ k.view(1, 4, 16, 40), -1) @ v
+
+    check(Transposed(), [torch.randn(1, 24, 64), torch.randn(1, 64, 40), torch.randn(1, 40, 64)])
 
 
 def test_scores_that_are_a_result_are_written():

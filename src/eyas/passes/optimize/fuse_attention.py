@@ -29,7 +29,7 @@ class FuseAttention(Pass):
     written out. Heads are read from and written to where the projections have them, without transposes, except that
     each workgroup transposes its keys. A constant factor of queries or keys is applied to the scores, and what the
     scores are divided by divides the result. The new ops share the attribute `flow.group`, which makes them one
-    dispatch.
+    dispatch. A few rows (a decoder's) are not worth that: there the first product alone reads the keys as they lie.
 
         %s = linalg.batch_matmul ins(%q, %kt)        %s = linalg.generic ins(%x, %kt) {flow.group = 0}
         %p = softmax %s                        =>    %e = ... exp(s - max) ...        {flow.group = 0}
@@ -55,11 +55,14 @@ def _fuse(first: mlir.Operation, number: int) -> bool:
     queries, keys = list(first.operands)[:2]
     batch, rows, depth = mlir.RankedTensorType(queries.type).shape
     columns = mlir.RankedTensorType(keys.type).shape[2]
-    if rows < _MIN_ROWS or not _MIN_COLUMNS <= columns <= _MAX_COLUMNS:
-        return False
     heads = _batch_digits(queries, batch)
     m, n = len(heads), len(heads) + 1
     row, column = Digit(m, rows), Digit(n, columns)
+    if rows < _MIN_ROWS:
+        _read_keys_as_they_lie(first, heads, row, column, Digit(n + 1, depth))
+        return False
+    if not _MIN_COLUMNS <= columns <= _MAX_COLUMNS:
+        return False
     ops = RowOps(heads, row, column)
     second = ops.follow(first)
     if second is None or not _is_product(second) or second.operands[1] in ops.index or not ops.folds_rows:
@@ -73,7 +76,7 @@ def _fuse(first: mlir.Operation, number: int) -> bool:
         factors: list[float] = []
         q, q_index = _trace_scaled(queries, (Dim(heads), Dim((row,)), Dim((inner,))), factors)
         k, k_index = _trace_scaled(keys, (Dim(heads), Dim((inner,)), Dim((column,))), factors)
-        if not is_contiguous_along(k_index, n):
+        if not is_contiguous_along(k_index, n) or not _has_plain(inner, q_index, k_index):
             k, k_index = _materialize(k, k_index, (*heads, inner, column), group)
         shape = [digit.size for digit in (*heads, row)]
         identity = mlir.AffineMap.get_identity(n + 1)
@@ -96,6 +99,34 @@ def _fuse(first: mlir.Operation, number: int) -> bool:
             result = _over(result, divisor, identity, group)
         _place(result, second.results[0], (Dim(heads), Dim((row,)), Dim((out,))), group)
     return True
+
+
+def _read_keys_as_they_lie(
+    product: mlir.Operation, heads: tuple[Digit, ...], row: Digit, column: Digit, inner: Digit
+) -> None:
+    """With few rows the product takes less time than a transpose of the keys: it runs along the keys instead."""
+    queries, keys = list(product.operands)[:2]
+    rows = Dim((row,)) if row.size != 1 else Dim()
+    k, k_index = trace(keys, (Dim(heads), Dim((inner,)), Dim((column,))))
+    q, q_index = trace(queries, (Dim(heads), rows, Dim((inner,))))
+    if not _has_plain(inner, q_index, k_index):  # the depth of a head must be a dimension of one of them
+        q, q_index = queries, (Dim(heads), rows, Dim((inner,)))
+    assert inner.loop is not None
+    if k == keys or not all(is_contiguous_along(index, inner.loop) for index in (k_index, q_index)):
+        return
+    loops = inner.loop + 1
+    into = mlir.AffineMap.get(loops, 0, [mlir.AffineDimExpr.get(loop) for loop in range(inner.loop)])
+    maps = [linear_map(q_index, loops), linear_map(k_index, loops), into]
+    with mlir.InsertionPoint(product), product.location:
+        result = _product(q, k, maps, [digit.size for digit in (*heads, row, column)], product, None)
+        if result.type != product.results[0].type:
+            result = flow.ReshapeOp(result, [], product.results[0].type).result
+    product.results[0].replace_all_uses_with(result)
+
+
+def _has_plain(digit: Digit, *indices: Index) -> bool:
+    """Whether a loop is the index of some dimension by itself: that is where its extent is read."""
+    return any(dim == Dim((digit,)) for index in indices for dim in index)
 
 
 def _is_product(op: mlir.Operation) -> bool:
@@ -175,7 +206,7 @@ def _product(
     maps: list[mlir.AffineMap],
     shape: list[int],
     like: mlir.Operation,
-    group: mlir.Attribute,
+    group: mlir.Attribute | None,
 ) -> mlir.Value:
     """A product whose last loop is summed, in the type of the product that it replaces."""
     type_ = element_type(like.results[0])
@@ -183,7 +214,8 @@ def _product(
     assert zero is not None, "the pattern was checked"
     init = linalg.fill(zero, outs=[tensor.EmptyOp(shape, type_).result])
     op = generic([left, right], [init], maps, ["parallel"] * len(shape) + ["reduction"])
-    op.operation.attributes[flow.GROUP] = group
+    if group is not None:
+        op.operation.attributes[flow.GROUP] = group
     block = op.regions[0].blocks[0]
     with mlir.InsertionPoint(block):
         factors = [_widened(argument, type_) for argument in list(block.arguments)[:2]]

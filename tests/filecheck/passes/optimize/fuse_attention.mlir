@@ -80,3 +80,17 @@ func.func @scores_are_a_result(%q: tensor<4x16x8xf32>, %k: tensor<4x8x24xf32>, %
   %o = linalg.batch_matmul ins(%s, %v : tensor<4x16x24xf32>, tensor<4x24x8xf32>) outs(%f6 : tensor<4x16x8xf32>) -> tensor<4x16x8xf32>
   return %s, %o : tensor<4x16x24xf32>, tensor<4x16x8xf32>
 }
+
+// One row is not worth a transpose of the keys: the product reads them along their depth.
+// CHECK-LABEL: func.func @one_row
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.generic {{.*}}"reduction"{{.*}}ins(%arg0, %arg1 : tensor<4x1x8xf32>, tensor<4x24x8xf32>) outs({{.*}} : tensor<4x1x24xf32>)
+func.func @one_row(%q: tensor<4x1x8xf32>, %k: tensor<4x24x8xf32>) -> tensor<4x1x24xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e1 = tensor.empty() : tensor<4x8x24xf32>
+  %kt = linalg.transpose ins(%k : tensor<4x24x8xf32>) outs(%e1 : tensor<4x8x24xf32>) permutation = [0, 2, 1]
+  %e3 = tensor.empty() : tensor<4x1x24xf32>
+  %f3 = linalg.fill ins(%zero : f32) outs(%e3 : tensor<4x1x24xf32>) -> tensor<4x1x24xf32>
+  %s = linalg.batch_matmul ins(%q, %kt : tensor<4x1x8xf32>, tensor<4x8x24xf32>) outs(%f3 : tensor<4x1x24xf32>) -> tensor<4x1x24xf32>
+  return %s : tensor<4x1x24xf32>
+}
