@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -33,6 +34,7 @@ class EvaluateConstants(Pass):
     """Compiles and runs the constant part of the program on this machine, with Eyas itself.
 
     A value is constant when all it is computed from is; the ones that the rest of the program uses become parameters.
+    A weight whose dimensions are only permuted stays where it is, seen through other strides.
     Fills and splats are left alone, because making them again is cheaper than storing them.
 
         %0 = flow.parameter "fc.weight"
@@ -52,9 +54,12 @@ class EvaluateConstants(Pass):
             self._store_tables(block)
             constant = constant_ops(block)
             leaves = _leaves(block, constant)
+            views = [(leaf, view) for leaf in leaves if (view := moved(leaf, self.parameters)) is not None]
+            self._replace([leaf for leaf, _ in views], [view for _, view in views])
+            leaves = _leaves(block, constant_ops(block)) if views else leaves
             if leaves:
                 arrays = _evaluate(leaves, self.parameters, self.disable, self.store)
-                self._replace(leaves, arrays)
+                self._replace(leaves, on_disk(arrays))
 
     def _store_tables(self, block: mlir.Block) -> None:
         """Tables still in the IR become parameters too, so that dispatches which differ only in them are equal."""
@@ -71,7 +76,7 @@ class EvaluateConstants(Pass):
             op.erase()
 
     def _replace(self, leaves: list[mlir.Value], arrays: list[np.ndarray]) -> None:
-        for value, array in zip(leaves, on_disk(arrays), strict=True):
+        for value, array in zip(leaves, arrays, strict=True):
             key = self._fresh_key(value)
             self.parameters[key] = Parameter.of_array(key, array)
             op = defining_op(value)
@@ -91,6 +96,24 @@ class EvaluateConstants(Pass):
             number += 1
             key = f"{base}{number}"
         return key
+
+
+def moved(value: mlir.Value, parameters: Mapping[str, Any]) -> np.ndarray | None:
+    """A view of a weight that this value is, with its dimensions in another order; None when it is anything else."""
+    op = defining_op(value)
+    if op is None:
+        return None
+    if op.name == "flow.parameter":
+        key = op.attributes["key"].value
+        if key not in parameters:
+            return None
+        array = parameters[key].array()
+        plain = array.dtype.kind in "fiub" and array.dtype.isbuiltin  # small types lie several to a byte
+        return array if plain and list(array.shape) == list(mlir.RankedTensorType(value.type).shape) else None
+    if op.name != "linalg.transpose":
+        return None
+    source = moved(op.operands[0], parameters)
+    return None if source is None else source.transpose(list(op.attributes["permutation"]))
 
 
 def constant_ops(block: mlir.Block) -> set[mlir.Operation]:
