@@ -68,7 +68,7 @@ def causal(q, k, v):
     return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-def not_softmax(q, k, v):
+def squares(q, k, v):
     """Other ops of rows: weights that are squares divided by their mean."""
     scores = (q @ k.transpose(-2, -1)) ** 2
     return (scores / (scores.mean(-1, keepdim=True) + 1)) @ v
@@ -120,6 +120,12 @@ def test_masks():
     check(Heads(4, chosen), [q, k, v, keep])
 
 
+def test_the_dispatch_says_what_it_is():
+    inputs = draw(1, 32, 32, 2, 16, 16)
+    names = [kernel["name"] for kernel in eyas.compile(Heads(2, plain), tuple(inputs)).manifest["kernels"]]
+    assert names == ["main_dispatch_0_attention_2x32x32_f32"]
+
+
 def test_causal():
     check(Heads(2, causal), draw(1, 50, 50, 2, 32, 32))
 
@@ -136,13 +142,18 @@ def test_parts_of_one_tensor():
 
 
 def test_other_ops_of_rows():
-    check(Heads(3, not_softmax), draw(1, 29, 31, 3, 16, 16), 2e-5)
+    check(Heads(3, squares), draw(1, 29, 31, 3, 16, 16), 2e-5)
 
 
 @pytest.mark.parametrize("type_", [torch.float16, torch.bfloat16])
 def test_narrow_floats(type_):
     inputs = [x.to(type_) for x in draw(1, 40, 48, 2, 32, 32)]
     check(Heads(2, plain), inputs, 4e-3 if type_ is torch.float16 else 3e-2)
+
+
+def test_long_rows_and_doubles():
+    check(Heads(1, plain), draw(1, 20, 1500, 1, 128, 64))
+    check(Heads(2, plain), [x.double() for x in draw(1, 20, 30, 2, 8, 8)])
 
 
 def test_too_few_rows_to_fuse():

@@ -43,6 +43,8 @@ def _kind(root: mlir.Operation, ops: list[mlir.Operation]) -> str:
     bodies = {
         inner.operation.name for op in ops for region in op.regions for b in region.blocks for inner in b.operations
     }
+    if "math.exp" in bodies and sum(_is_product(op) for op in ops) > 1:
+        return "attention"
     if role is Role.REDUCTION and "math.exp" in bodies:
         return "softmax"
     if role is Role.REDUCTION and ("math.rsqrt" in bodies or "math.sqrt" in bodies):
@@ -55,6 +57,14 @@ def _kind(root: mlir.Operation, ops: list[mlir.Operation]) -> str:
         telling = sorted(name.split(".")[1] for name in bodies if name.startswith(_TELLING))
         return "elementwise" + (f"_{telling[0]}" if telling else "")
     return root.name.split(".", 1)[1]
+
+
+def _is_product(op: mlir.Operation) -> bool:
+    """Whether an op sums products of two tensors."""
+    if op.name != "linalg.generic" or "reduction" not in str(op.attributes["iterator_types"]):
+        return False
+    body = [view.operation.name for view in op.regions[0].blocks[0].operations]
+    return len(op.operands) == 3 and body[-3:] == ["arith.mulf", "arith.addf", "linalg.yield"]
 
 
 def _identifier(text: str) -> str:
