@@ -20,7 +20,7 @@ from torch_mlir import ir as mlir
 import eyas
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu import compile as dispatch_compiler
-from eyas.codegen.llvm_cpu.strategies import base, contraction, rows
+from eyas.codegen.llvm_cpu.strategies import base, contraction, rows, windows
 from eyas.frontends import from_onnx
 from eyas.ir.walk import find_ops
 from eyas.passes.codegen import approximations, expand_math
@@ -221,14 +221,14 @@ def _shorten(kernel):
 
 
 def short_contraction(monkeypatch):
-    """The strategy for contractions leaves out the last step of the sum."""
-    lower = contraction.Contraction.lower
+    """The strategies for contractions leave out the last step of the sum."""
+    for strategy in (contraction.Contraction, windows.Windows):
 
-    def wrong(self, function, module):
-        _shorten(self.kernel)
-        lower(self, function, module)
+        def wrong(self, function, module, lower=strategy.lower):
+            _shorten(self.kernel)
+            lower(self, function, module)
 
-    monkeypatch.setattr(contraction.Contraction, "lower", wrong)
+        monkeypatch.setattr(strategy, "lower", wrong)
     return (mlp(), ()), "contraction", "h"
 
 

@@ -165,5 +165,7 @@ def test_it_can_be_switched_off():
     for disable in (["winograd"], ["evaluate-constants"]):
         module = eyas.compile(layer, (x,), disable=disable)
         assert any("_conv_" in kernel["name"] for kernel in module.manifest["kernels"])
+        assert module.manifest["flops"] == 2 * 9 * 16 * 16 * 64 * 64
     module = eyas.compile(layer, (x,))
     assert not any("_conv_" in kernel["name"] for kernel in module.manifest["kernels"])
+    assert module.manifest["flops"] == 2 * 36 * 16 * 64 * 64, "the products; the transforms are additions"

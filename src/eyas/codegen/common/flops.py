@@ -8,6 +8,7 @@ from torch_mlir.dialects import linalg
 from eyas.codegen.common.kernel import constant_int
 from eyas.codegen.common.places import DIM_ARGS
 from eyas.codegen.common.sizes import ZERO, Size, product
+from eyas.ir.transforms import is_transform
 from eyas.ir.walk import defining_op, entry_block, is_tensor
 
 _ADDS = {"arith.addf": 2, "arith.addi": 2, "complex.add": 8}
@@ -40,7 +41,7 @@ def flop_terms(function: mlir.OpView) -> list[Size] | None:
 
 def _flops_of(op: mlir.Operation, function: mlir.OpView) -> Size | None:
     each = _flops_of_a_point(op.regions[0].blocks[0])
-    if not each:
+    if not each or is_transform(op):  # the matrices of a transform are written out as a few additions
         return ZERO
     maps = [mlir.AffineMapAttr(one).value for one in linalg.get_indexing_maps(op.opview)]
     sizes: list[Size | None] = [None] * maps[0].n_dims
