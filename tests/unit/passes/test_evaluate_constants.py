@@ -63,6 +63,7 @@ def test_a_transposed_weight_becomes_a_parameter(weight):
     module, values, used = run(text, {"fc.weight": weight})
     assert used == ["fc.weight#transpose"]
     np.testing.assert_array_equal(values["fc.weight#transpose"], weight.T)
+    assert np.shares_memory(values["fc.weight#transpose"], weight)
     assert not find_ops(module, "linalg.transpose") and len(find_ops(module, "linalg.generic")) == 1
 
 
