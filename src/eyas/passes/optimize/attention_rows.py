@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import linalg, tensor
+from torch_mlir.dialects import arith, linalg, tensor
 
 from eyas.dialects import flow
 from eyas.ir.structured import (
@@ -211,7 +211,25 @@ class RowOps:
         yielded = clone_body(source, target, dict(zip(source.arguments, target.arguments, strict=True)))
         with mlir.InsertionPoint(target):
             linalg.YieldOp(yielded)
+        _multiply_instead(target)
         return new.results[0]
+
+
+def _multiply_instead(body: mlir.Block) -> None:
+    """Divisions by a constant, of which there is one for each score, become multiplications by its inverse."""
+    for op in [view.operation for view in body.operations if view.operation.name == "arith.divf"]:
+        divisor = constant_scalar(op.operands[1])
+        if (
+            divisor is None
+            or not 2.0**-100 < abs(divisor) < 2.0**100
+            or not isinstance(op.results[0].type, mlir.F32Type)
+        ):
+            continue
+        with mlir.InsertionPoint(op), op.location:
+            inverse = arith.ConstantOp(op.results[0].type, mlir.FloatAttr.get(op.results[0].type, 1 / divisor)).result
+            product = arith.MulFOp(op.operands[0], inverse).result
+        op.results[0].replace_all_uses_with(product)
+        op.erase()
 
 
 def is_elementwise_like(op: mlir.Operation) -> bool:

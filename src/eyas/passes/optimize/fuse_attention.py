@@ -27,9 +27,10 @@ class FuseAttention(Pass):
 
     A block of query rows has its scores in memory of the workgroup, which is in the first-level cache: they are never
     written out. Heads are read from and written to where the projections have them, without transposes, except that
-    each workgroup transposes its keys. A constant factor of queries or keys is applied to the scores, and what the
-    scores are divided by divides the result. The new ops share the attribute `flow.group`, which makes them one
-    dispatch. A few rows (a decoder's) are not worth that: there the first product alone reads the keys as they lie.
+    each workgroup transposes its keys. A constant factor of queries or keys is applied to the scores, a constant
+    divisor of the scores is a factor, and what rows of scores are divided by divides the result. The new ops share the
+    attribute `flow.group`, which makes them one dispatch. A few rows (a decoder's) are not worth that: there the first
+    product alone reads the keys as they lie.
 
         %s = linalg.batch_matmul ins(%q, %kt)        %s = linalg.generic ins(%x, %kt) {flow.group = 0}
         %p = softmax %s                        =>    %e = ... exp(s - max) ...        {flow.group = 0}

@@ -8,10 +8,12 @@
 // CHECK-DAG: [[QUERIES:#.*]] = affine_map<(d0, d1, d2, d3) -> (d1, d0 * 8 + d3)>
 // CHECK-DAG: [[VALUES:#.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d0 * 8 + d2)>
 // CHECK-LABEL: func.func @softmax
+// CHECK: [[EIGHTH:%.*]] = arith.constant 1.250000e-01
 // CHECK-NOT: linalg.batch_matmul
 // CHECK: linalg.generic {indexing_maps = {{.}}[[KEYS]], {{.*}}ins(%arg1 {{.*}}flow.group = 0
 // CHECK: linalg.generic {indexing_maps = {{.}}[[QUERIES]], {{.*}}ins(%arg0, {{.*}}flow.group = 0
 // CHECK: arith.maximumf
+// CHECK: arith.mulf {{.*}}, [[EIGHTH]]
 // CHECK: math.exp
 // CHECK: [[S:%.*]] = linalg.generic {{.*}}"reduction"{{.*}}flow.group = 0
 // CHECK-NOT: arith.divf
@@ -22,6 +24,7 @@
 func.func @softmax(%q: tensor<16x32xf32>, %k: tensor<24x32xf32>, %v: tensor<24x32xf32>) -> tensor<16x32xf32> {
   %zero = arith.constant 0.0 : f32
   %low = arith.constant 0xFF800000 : f32
+  %eight = arith.constant 8.0 : f32
   %qe = tensor.expand_shape %q [[0], [1, 2]] output_shape [16, 4, 8] : tensor<16x32xf32> into tensor<16x4x8xf32>
   %ke = tensor.expand_shape %k [[0], [1, 2]] output_shape [24, 4, 8] : tensor<24x32xf32> into tensor<24x4x8xf32>
   %ve = tensor.expand_shape %v [[0], [1, 2]] output_shape [24, 4, 8] : tensor<24x32xf32> into tensor<24x4x8xf32>
@@ -44,7 +47,8 @@ func.func @softmax(%q: tensor<16x32xf32>, %k: tensor<24x32xf32>, %v: tensor<24x3
   %x = linalg.generic {indexing_maps = [#id, #keep, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%s, %m : tensor<4x16x24xf32>, tensor<4x16x1xf32>) outs(%e3 : tensor<4x16x24xf32>) {
   ^bb0(%i: f32, %j: f32, %o: f32):
     %d = arith.subf %i, %j : f32
-    %r = math.exp %d : f32
+    %h = arith.divf %d, %eight : f32
+    %r = math.exp %h : f32
     linalg.yield %r : f32
   } -> tensor<4x16x24xf32>
   %f5 = linalg.fill ins(%zero : f32) outs(%e4 : tensor<4x16x1xf32>) -> tensor<4x16x1xf32>
