@@ -218,15 +218,11 @@ class RowOps:
 def _multiply_instead(body: mlir.Block) -> None:
     """Divisions by a constant, of which there is one for each score, become multiplications by its inverse."""
     for op in [view.operation for view in body.operations if view.operation.name == "arith.divf"]:
-        divisor = constant_scalar(op.operands[1])
-        if (
-            divisor is None
-            or not 2.0**-100 < abs(divisor) < 2.0**100
-            or not isinstance(op.results[0].type, mlir.F32Type)
-        ):
+        divisor, type_ = constant_scalar(op.operands[1]), op.results[0].type
+        if divisor is None or not 2.0**-100 < abs(divisor) < 2.0**100 or not isinstance(type_, mlir.F32Type):
             continue
         with mlir.InsertionPoint(op), op.location:
-            inverse = arith.ConstantOp(op.results[0].type, mlir.FloatAttr.get(op.results[0].type, 1 / divisor)).result
+            inverse = arith.ConstantOp(type_, mlir.FloatAttr.get(type_, 1 / divisor)).result
             product = arith.MulFOp(op.operands[0], inverse).result
         op.results[0].replace_all_uses_with(product)
         op.erase()

@@ -18,6 +18,7 @@ from eyas.codegen.llvm_cpu.strategies.rows import choose_tile, nest_is_scalar
 from eyas.targets import Target
 
 _ENOUGH_WORKGROUPS = 4
+_ROWS_SIDE_BY_SIDE = 4
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,11 @@ def _grid(kernel: Kernel, tiles: list[Tile]) -> tuple[GridAxis, ...]:
 def _tile(number: int, kernel: Kernel, target: Target) -> Tile:
     nest, rows = kernel.nests[number], kernel.shared
     tile = choose_tile(nest, target, kernel.common_of(number))
-    if number < kernel.first or not nest.reductions or nest_is_scalar(nest) or tile.vector_loop not in nest.parallel:
+    if number < kernel.first or not nest.reductions or nest_is_scalar(nest) or tile.vector_loop is None:
         return tile
+    if tile.vector_loop in nest.reductions:
+        # Several rows side by side, since combining the lanes of one is a chain of ops that wait for each other.
+        return replace(tile, vectors=min(tile.vectors, 2), unroll_loop=rows, unroll=_ROWS_SIDE_BY_SIDE)
     inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
     if not any(source.strides[rows] == Size(0) for source in inputs):
         return tile
