@@ -114,7 +114,7 @@ def _keep_unit_dims(op: mlir.Operation) -> bool:
 
 
 def _read_with_unit_dims(op: mlir.Operation) -> bool:
-    """Generics that read a computed tensor without its unit dimensions read it with them."""
+    """Generics that repeat a computed tensor, and read it without its unit dimensions, read it with them."""
     producer = defining_op(op.operands[0])
     shape = list(mlir.RankedTensorType(op.operands[0].type).shape)
     groups = _groups(op)
@@ -129,7 +129,8 @@ def _read_with_unit_dims(op: mlir.Operation) -> bool:
         maps = indexing_maps(user) if user.name == "linalg.generic" else None
         inputs = split_operands(user)[0] if maps is not None else []
         for position, value in enumerate(inputs):
-            if value != op.results[0] or maps is None:
+            # What is not repeated is better read without them, in the shape of a contraction.
+            if value != op.results[0] or maps is None or maps[position].n_dims <= len(groups):
                 continue
             exprs = [mlir.AffineConstantExpr.get(0)] * len(shape)
             for dim, expr in zip(kept, maps[position].results, strict=True):

@@ -169,3 +169,35 @@ func.func @repeated(%x: tensor<2x8x16xf32>, %r: tensor<8xf32>) -> (tensor<2x8x16
   } -> tensor<2x8xf32>
   return %0, %1 : tensor<2x8x16xf32>, tensor<2x8xf32>
 }
+
+// All ops of a chain that forks and joins (the tanh of GELU) follow the product.
+// CHECK-LABEL: func.func @fork_and_join
+// CHECK: linalg.matmul
+// CHECK-NOT: tensor<1x8x16xf32>)
+// CHECK: [[R:%.*]] = linalg.generic {{.*}}ins({{.*}} : tensor<8x16xf32>, tensor<8x16xf32>) outs({{.*}} : tensor<8x16xf32>)
+// CHECK: tensor.expand_shape [[R]]
+func.func @fork_and_join(%x: tensor<8x4xf32>, %w: tensor<4x16xf32>) -> tensor<1x8x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %small = arith.constant 0.044 : f32
+  %e = tensor.empty() : tensor<8x16xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<8x4xf32>, tensor<4x16xf32>) outs(%f : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %0 = tensor.expand_shape %p [[0, 1], [2]] output_shape [1, 8, 16] : tensor<8x16xf32> into tensor<1x8x16xf32>
+  %o = tensor.empty() : tensor<1x8x16xf32>
+  %1 = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%0 : tensor<1x8x16xf32>) outs(%o : tensor<1x8x16xf32>) {
+  ^bb0(%i: f32, %k: f32):
+    %s = arith.mulf %i, %i : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x16xf32>
+  %2 = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%1 : tensor<1x8x16xf32>) outs(%o : tensor<1x8x16xf32>) {
+  ^bb0(%i: f32, %k: f32):
+    %s = arith.mulf %i, %small : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x16xf32>
+  %3 = linalg.generic {indexing_maps = [#id3, #id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%0, %2 : tensor<1x8x16xf32>, tensor<1x8x16xf32>) outs(%o : tensor<1x8x16xf32>) {
+  ^bb0(%i: f32, %j: f32, %k: f32):
+    %s = arith.addf %i, %j : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x16xf32>
+  return %3 : tensor<1x8x16xf32>
+}
