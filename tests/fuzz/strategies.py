@@ -28,6 +28,7 @@ SYMBOLS = {
 OPTIONAL = (
     "convert-conv-layout",
     "propagate-transposes",
+    "trim-windows",
     "evaluate-constants",
     "unify-dimensions",
     "fold-index-ranges",
@@ -35,6 +36,7 @@ OPTIONAL = (
     "reuse-in-place",
     "plan-memory",
     "contraction",
+    "windows",
     "rows",
 )
 """All that can be switched off but `widen-accumulators`, without which sums of narrow floats have other bounds."""
