@@ -102,6 +102,16 @@ def test_concat(rng, dim, parts):
     p.assert_both(p.main(list(zip(names, types, strict=True)), lines, [("z", c)]), arrays, expected)
 
 
+def test_concat_of_a_cache_and_a_row(rng):
+    """Parts that are copied one after the other, by several workgroups."""
+    arrays = [p.random_array(rng, (12, 70, 33), "f32"), p.random_array(rng, (12, 1, 33), "f32")]
+    types = [p.tensor_type(array.shape) for array in arrays]
+    c = p.tensor_type([12, 71, 33])
+    lines = f"%z = tensor.concat dim(1) %x0, %x1 : ({', '.join(types)}) -> {c}\n"
+    text = p.main(list(zip(["x0", "x1"], types, strict=True)), lines, [("z", c)])
+    p.assert_both(text, arrays, np.concatenate(arrays, axis=1))
+
+
 def test_elementwise_of_a_padded_slice(rng):
     """Guards and windows inside a fused nest."""
     a, b, c = p.tensor_type([6, 17]), p.tensor_type([4, 15]), p.tensor_type([6, 18])

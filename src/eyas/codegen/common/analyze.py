@@ -20,7 +20,7 @@ from eyas.codegen.common.kernel import (
     generic_maps,
     linear_expr,
 )
-from eyas.codegen.common.places import Filled, TensorPlaces, Window, whole
+from eyas.codegen.common.places import Filled, TensorPlaces, Window, joined_parts, whole
 from eyas.codegen.common.sizes import ONE, ZERO, Size, row_major_strides
 
 Sum = tuple[tuple[int, int], ...]
@@ -302,6 +302,14 @@ class _Analysis(TensorPlaces):
         rank = len(storage.shape)
         order = list(range(rank))
         expr = [LinearExpr({dim: 1}, 0) for dim in order]
+        if not self.nests and len(self.results) == 1 and (parts := joined_parts(place)):
+            for part, low in parts:
+                target = [LinearExpr({dim: 1}, low[dim]) for dim in order]
+                outputs: list[Access | None] = [self.access_window(whole(storage), target, order)]
+                sources = [self.access_window(part, expr, order)]
+                statement = Statement(None, [*sources], outputs, [None], (), _index_loops(order))
+                self.nests.append(Nest(list(part.shape), [statement]))
+            return
         source = self.access(value, expr, order)
         output = self.access_window(whole(storage), expr, order)
         statement = Statement(None, [source], [output], [None], (), _index_loops(order))

@@ -12,7 +12,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
 from eyas.codegen.common.kernel import Access, Guard, LinearExpr, Storage, Unsupported, constant_int
-from eyas.codegen.common.sizes import ONE, ZERO, Size, row_major_strides
+from eyas.codegen.common.sizes import ONE, ZERO, Size, product, row_major_strides
 from eyas.ir.transforms import is_matrix_of_transforms
 
 DIM_ARGS = "dim_args"
@@ -284,6 +284,34 @@ class TensorPlaces:
                     raise Unsupported("a loop moves through two dynamic dimensions at once")
                 strides[position] = total
         return Access(window.storage, tuple(offset), tuple(strides))
+
+
+# Parts are copied one after the other where this many rows can be shared among cores; else each element looks for its
+# part.
+_MIN_ROWS_OF_PARTS = 8
+
+
+def joined_parts(place: Place) -> list[tuple[Window, tuple[int, ...]]]:
+    """The parts of a concatenation and where each begins, or nothing when that is not what a place is."""
+    parts: list[tuple[Window, tuple[int, ...]]] = []
+    current: Place | mlir.Value = place
+    while isinstance(current, Guarded):
+        parts.append((current.inner, current.low))
+        current = current.otherwise
+    if len(parts) < 2 or isinstance(current, Window | Filled):
+        return []
+    shape = place.shape
+    apart = {dim for part, _ in parts for dim, size in enumerate(part.shape) if size != shape[dim]}
+    if len(apart) != 1 or not all(size.is_static for size in shape):
+        return []
+    (dim,) = apart
+    rows = product(shape[:dim]).static
+    reached = 0
+    for part, low in sorted(parts, key=lambda one: one[1][dim]):
+        if low[dim] != reached or any(low[other] for other in range(len(shape)) if other != dim):
+            return []
+        reached += part.shape[dim].factor
+    return parts if reached == shape[dim].factor and rows is not None and rows >= _MIN_ROWS_OF_PARTS else []
 
 
 def whole(storage: Storage) -> Window:
