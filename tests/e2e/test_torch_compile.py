@@ -47,6 +47,51 @@ def test_graph_breaks():
         torch.testing.assert_close(compiled(x), branchy(x))
 
 
+class Broken(nn.Module):
+    """A layer that Dynamo cannot trace in one piece: two of them share the graphs of their parts."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.linear(x)
+        torch._dynamo.graph_break()
+        return torch.tanh(x)
+
+
+def test_layers_that_share_a_graph_have_their_own_weights():
+    model = nn.Sequential(Broken(), Broken(), Broken()).eval()
+    compiled = torch.compile(model, backend=eyas_backend)
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_weights_that_change_between_calls():
+    model = nn.Linear(4, 4).eval()
+    compiled = torch.compile(model, backend=eyas_backend)
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), model(x))
+            model.weight.mul_(2)
+
+
+def test_graphs_without_tensors_and_with_numbers():
+    def table(x):
+        made = torch.arange(6).reshape(2, 3) * 2
+        rows = x.shape[0] + 1
+        torch._dynamo.graph_break()
+        return made, x * rows
+
+    compiled = torch.compile(table, backend=eyas_backend)
+    for size in (3, 5, 6):
+        x = torch.rand(size)
+        for ours, theirs in zip(compiled(x), table(x), strict=True):
+            torch.testing.assert_close(ours, theirs)
+
+
 def test_branches_that_use_new_shapes():
     """Sizes are arguments of the bodies when Dynamo traces for any shape."""
 

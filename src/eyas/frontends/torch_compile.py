@@ -17,10 +17,12 @@ from typing import Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from eyas.frontends.torch_decompositions import decomposition_table
 from eyas.frontends.torch_specialize import has_bodies, specialize
+from eyas.frontends.torch_tensors import from_numpy
 
 Inputs = Sequence[Any]
 
@@ -56,13 +58,13 @@ def _flat(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_shape(graph: torch.fx.GraphModule, inputs: Inputs, options: dict[str, Any], freeze: bool) -> Callable[..., Any]:
-    """A function that compiles the graph once for each combination of shapes, types and numbers it meets."""
+    """A function that compiles the graph once for each combination of weights, shapes, types and numbers it meets."""
     constant = {position for position, value in enumerate(inputs) if freeze and isinstance(value, torch.nn.Parameter)}
     compiled: dict[tuple, _Compiled] = {}
 
     def call(*arguments: Any) -> Any:
         key = tuple(
-            None if i in constant else (a.shape, a.dtype) if isinstance(a, torch.Tensor) else a
+            _identity(a) if i in constant else (a.shape, a.dtype) if isinstance(a, torch.Tensor) else a
             for i, a in enumerate(arguments)
         )
         if key not in compiled:
@@ -70,6 +72,12 @@ def _by_shape(graph: torch.fx.GraphModule, inputs: Inputs, options: dict[str, An
         return compiled[key](arguments)
 
     return call
+
+
+def _identity(weight: torch.Tensor) -> tuple[int, int]:
+    """Which weight this is, and how often it was written to. Layers of one kind share a graph that Dynamo made of the
+    first of them; a compiled module keeps its weights alive, so that no other comes to lie in their place."""
+    return weight.data_ptr(), 0 if weight.is_inference() else weight._version
 
 
 class _Frozen(torch.nn.Module):
@@ -107,7 +115,7 @@ class _Compiled:
         self.positions = [i for kind, i in frozen.order if kind == "input"]
         with torch.no_grad(), warnings.catch_warnings(), _disable_current_modes():
             warnings.simplefilter("ignore")
-            self.output = _OutputPlan(graph)
+            self.output = _OutputPlan(graph, arguments)
             if self.output.is_empty:
                 self.module = None
                 return
@@ -123,11 +131,15 @@ class _Compiled:
 class _OutputPlan:
     """Dynamo's graphs may return None and numbers among tensors; only tensors go through the compiled module."""
 
-    def __init__(self, graph: torch.fx.GraphModule):
+    def __init__(self, graph: torch.fx.GraphModule, arguments: Inputs):
         node = next(node for node in graph.graph.nodes if node.op == "output")
         outputs = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
         self.kinds = ["tensor" if isinstance(out, torch.fx.Node) and _is_tensor(out) else "value" for out in outputs]
-        self.values = [out if not isinstance(out, torch.fx.Node) else out.meta.get("val") for out in outputs]
+        self.values = list(outputs)
+        if any(
+            kind == "value" and isinstance(out, torch.fx.Node) for kind, out in zip(self.kinds, outputs, strict=True)
+        ):
+            self.values = _numbers(graph, arguments)
 
     @property
     def is_empty(self) -> bool:
@@ -139,8 +151,21 @@ class _OutputPlan:
     def rebuild(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         made = iter(tensors)
         return tuple(
-            next(made) if kind == "tensor" else value for kind, value in zip(self.kinds, self.values, strict=True)
+            _as_tensor(next(made)) if kind == "tensor" else value
+            for kind, value in zip(self.kinds, self.values, strict=True)
         )
+
+
+def _as_tensor(value: Any) -> torch.Tensor:
+    """A module that is called without tensors does not know that torch calls it."""
+    return value if isinstance(value, torch.Tensor) else from_numpy(value)
+
+
+def _numbers(graph: torch.fx.GraphModule, arguments: Inputs) -> list[Any]:
+    """All results for arguments of these shapes, to take those from it that are computed from sizes."""
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fake = [mode.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in arguments]
+        return list(graph(*fake))
 
 
 class _TensorsOnly(torch.nn.Module):

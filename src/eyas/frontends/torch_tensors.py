@@ -24,3 +24,10 @@ def as_numpy(tensor: torch.Tensor) -> Any:
     if tensor.dtype.is_floating_point and tensor.itemsize == 1:
         return tensor.view(torch.uint8).numpy().view(numpy_dtype(short_name(str(tensor.dtype), "a weight")))
     return tensor.numpy()
+
+
+def from_numpy(array: Any) -> torch.Tensor:
+    """A tensor that shares an array's memory. Types that NumPy has from ml_dtypes have the same names in torch."""
+    if array.dtype.kind != "V":
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(f"i{array.itemsize}")).view(getattr(torch, array.dtype.name))
