@@ -258,7 +258,9 @@ def innermost_part(text: str, limit: int = 42) -> str:
     body = [line.removeprefix("    ") for line in lines[first : last + 1]]
     if len(body) <= limit:
         return "\n".join(body)
-    inner = next(i for i, line in enumerate(body) if line.lstrip().startswith("scf.yield"))
+    inner = next((i for i, line in enumerate(body) if line.lstrip().startswith("scf.yield")), None)
+    if inner is None:
+        return "\n".join([*body[: limit - 6], "      ...", *body[-6:]])
     return "\n".join([*body[: limit - 16], "      ...", *body[inner : inner + 4], "    ...", *body[-6:]])
 
 

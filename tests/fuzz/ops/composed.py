@@ -7,7 +7,19 @@ from tests.fuzz.ops.base import Op, add, functional, jax, jnp, torch
 from tests.fuzz.ops.elementwise import FUNCTION_UNITS, cast
 from tests.fuzz.ops.linear import _convolve
 from tests.fuzz.ops.reductions import _axes_build, _count, _mean, _softmax, average, wide
-from tests.fuzz.shadow import FLOATS, INFINITY, LARGEST, REALS, UNIT, Shadow, elementwise, moved, rounded, total
+from tests.fuzz.shadow import (
+    FLOATS,
+    INFINITY,
+    LARGEST,
+    REALS,
+    SMALLEST_NORMAL,
+    UNIT,
+    Shadow,
+    elementwise,
+    moved,
+    rounded,
+    total,
+)
 
 # Attention: two products around a softmax, which fuse or do not.
 
@@ -28,7 +40,11 @@ def _attention(args, k):
         low = np.float64(-1e4)
         scores = Shadow(np.where(hidden, low, scores.value), np.where(hidden, 0.0, scores.errors()), scores.dtype)
     weights = _softmax([scores], {"axis": len(scores.shape) - 1, "log": False})
-    return total(np.matmul, [weights, value], value.shape[-2], wide(value.dtype))
+    made = total(np.matmul, [weights, value], value.shape[-2], wide(value.dtype))
+    # A weight may be rounded to zero, and zero times infinity is NaN.
+    vanishing = (weights.value - weights.errors() <= SMALLEST_NORMAL[value.dtype]).astype(float)
+    doubtful = np.matmul(vanishing, (~np.isfinite(value.value)).astype(float)) > 0
+    return Shadow(made.value, np.where(doubtful, INFINITY, made.errors()), made.dtype)
 
 
 def _torch_attention(a, k):
