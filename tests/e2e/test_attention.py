@@ -191,3 +191,15 @@ def test_other_strategies_take_the_fused_program(strategy):
     model = Heads(3, plain)
     module = eyas.compile(model, tuple(inputs), disable=["attention", *([] if strategy == "attention" else ["rows"])])
     np.testing.assert_allclose(module(*inputs), model(*inputs), 2e-6, 2e-6)
+
+
+def test_the_first_and_last_rows_of_more():
+    """As in BigBird: blocks of queries see all keys."""
+
+    def ends(q, k, v):
+        blocks = q.view(2, 4, 12, 4, 8)
+        parts = [torch.softmax(blocks[:, :, i] @ k.transpose(2, 3) * 0.35, -1) @ v for i in (0, -1)]
+        return torch.cat(parts, 2)
+
+    model, inputs = Function(ends), [torch.randn(2, 4, 48, 8) for _ in range(3)]
+    torch.testing.assert_close(eyas.compile(model, tuple(inputs))(*inputs), model(*inputs), rtol=1e-5, atol=1e-5)

@@ -74,13 +74,30 @@ def trace(
 ) -> tuple[mlir.Value, Index]:
     """Follows a value through reshapes, transposes and slices to the tensor that holds its elements.
 
-    `through` may accept other ops with one operand of the same shape."""
+    `through` may accept other ops with one operand of the same shape. It ends before a tensor of which a loop would
+    read the first elements of a longer dimension: linalg takes the length of such a dimension for the loop's."""
     while True:
         op = defining_op(value)
         above = None if op is None or not op.operands else _above(op, index, through)
-        if op is None or above is None:
+        if op is None or above is None or not _fits(above, mlir.RankedTensorType(op.operands[0].type).shape):
             return value, index
         value, index = op.operands[0], above
+
+
+def _fits(index: Index, shape: Sequence[int]) -> bool:
+    """Whether each dimension whose index is a loop alone is as long as the loop."""
+    for dim, size in zip(index, shape, strict=True):
+        start = dim.offset
+        loops, stride = [], 1
+        for digit in reversed(dim.digits):
+            if digit.loop is None:
+                start += digit.value * stride
+            else:
+                loops.append((digit, stride))
+            stride *= digit.size
+        if len(loops) == 1 and not start and loops[0][1] == 1 and loops[0][0].size != size:
+            return False
+    return True
 
 
 def _above(op: mlir.Operation, index: Index, through: Callable[[mlir.Operation], bool]) -> Index | None:

@@ -49,3 +49,27 @@ def test_a_part_of_a_dimension_cannot_be_regrouped():
 def test_sizes_that_are_not_covered():
     assert regroup((Dim((Digit(0, 4),)),), [8]) is None
     assert regroup((Dim((Digit(0, 4),)),), [2]) is None
+
+
+FIRST = """
+func.func @main(%x: tensor<48x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %0 = tensor.expand_shape %x [[0, 1], [2]] output_shape [12, 4, 8] : tensor<48x8xf32> into tensor<12x4x8xf32>
+  %1 = tensor.extract_slice %0[0, 0, 0] [1, 4, 8] [1, 1, 1] : tensor<12x4x8xf32> to tensor<1x4x8xf32>
+  %2 = tensor.extract_slice %0[11, 0, 0] [1, 4, 8] [1, 1, 1] : tensor<12x4x8xf32> to tensor<1x4x8xf32>
+  %3 = tensor.collapse_shape %1 [[0, 1], [2]] : tensor<1x4x8xf32> into tensor<4x8xf32>
+  %4 = tensor.collapse_shape %2 [[0, 1], [2]] : tensor<1x4x8xf32> into tensor<4x8xf32>
+  return %3, %4 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+"""
+
+
+def test_a_loop_is_not_the_index_of_a_longer_dimension():
+    module = parse_module(FIRST, make_context())
+    with module.context, mlir.Location.unknown():
+        first, last = find_ops(module, "func.return")[0].operands
+        rows = (Dim((Digit(0, 4),)), Dim((Digit(1, 8),)))
+        root, _ = trace(first, rows)
+        assert mlir.RankedTensorType(root.type).shape == [12, 4, 8]
+        root, index = trace(last, rows)
+        assert mlir.RankedTensorType(root.type).shape == [48, 8]
+        assert str(linear_map(index, 2)).endswith("(d0 + 44, d1)")
