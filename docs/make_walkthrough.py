@@ -208,7 +208,9 @@ def codegen_pieces(hal_dump: str) -> dict[str, str]:
 
 
 def area(strategy: NestStrategy) -> int:
-    return max(tile.vectors * tile.unroll for tile in strategy.schedule.tiles)
+    """Sums that a register tile keeps; a transpose has none."""
+    pairs = zip(strategy.schedule.tiles, strategy.kernel.nests, strict=True)
+    return max(tile.vectors * tile.unroll if nest.reductions else 0 for tile, nest in pairs)
 
 
 def describe(name: str, strategy: NestStrategy) -> str:
@@ -258,9 +260,7 @@ def innermost_part(text: str, limit: int = 42) -> str:
     body = [line.removeprefix("    ") for line in lines[first : last + 1]]
     if len(body) <= limit:
         return "\n".join(body)
-    inner = next((i for i, line in enumerate(body) if line.lstrip().startswith("scf.yield")), None)
-    if inner is None:
-        return "\n".join([*body[: limit - 6], "      ...", *body[-6:]])
+    inner = next(i for i, line in enumerate(body) if line.lstrip().startswith("scf.yield"))
     return "\n".join([*body[: limit - 16], "      ...", *body[inner : inner + 4], "    ...", *body[-6:]])
 
 
