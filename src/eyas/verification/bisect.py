@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from eyas.pipelines.phases import OPTIONAL
 
-_STRATEGIES = ("contraction", "rows")
+_STRATEGIES = ("contraction", "rows", "transforms")
 # Without a strategy these are left out too, so what they do must not be credited to the strategy.
 _IMPLIED = ("write-state-in-place", "reuse-in-place")
 
