@@ -16,6 +16,8 @@ from eyas.frontends.literals import LARGEST_INLINE_BYTES
 
 _CONSTANTS = (InputKind.BUFFER, InputKind.PARAMETER, InputKind.CONSTANT_TENSOR)
 
+_BYTES = (torch.int8, torch.uint8)
+
 
 def fold_constants(program: torch.export.ExportedProgram) -> None:
     """Replaces nodes whose tensors are all small constants by constants. What the program writes to is none."""
@@ -65,6 +67,8 @@ def _can_fold(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> bool:
         and not made.is_complex()
         and not node.target._schema.is_mutable
         and torch.Tag.nondeterministic_seeded not in node.target.tags
+        # Bytes that become numbers are quantised weights; products of them are done in bytes.
+        and not (made.is_floating_point() and any(known[one].dtype in _BYTES for one in operands))
     )
 
 

@@ -14,7 +14,8 @@ from torch_mlir.dialects import arith, memref, scf, vector
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.memory import Memory, clone_op
 
-# Reordering is not allowed, fusing a multiply and an add is: that is what PyTorch's and every BLAS's kernels do.
+# In sums of products reordering is not allowed, fusing a multiply and an add is: that is what every BLAS does. Between
+# elementwise ops nothing is fused: frameworks round after each, and a*b + c*d of two ops must be what they have.
 _CONTRACTED = {"arith.addf", "arith.subf", "arith.mulf"}
 # Which of two zeros a maximum over many elements is, is nobody's promise; asking for one of them costs as much again.
 _FOLDED = {"arith.maximumf", "arith.minimumf"}
@@ -30,6 +31,8 @@ class Lane:
     index: Callable[[int], mlir.Value]
     first: Callable[[int, Size], mlir.Value | None]
     """The index of the first lane along a loop of the body, when the loop stays below a size."""
+    sums: bool
+    """Whether the body adds to a sum; only there may a multiply and an add be fused."""
 
 
 def evaluate_body(body: mlir.Block | None, arguments: list[mlir.Value | None], lane: Lane) -> list[mlir.Value]:
@@ -75,7 +78,7 @@ def _apply(op: mlir.Operation, operands: list[mlir.Value], lane: Lane) -> list[m
         ]
         types = [mlir.VectorType.get([lane.width], type_) for type_ in types]
     clone = clone_op(op, operands, types)
-    if op.name in _CONTRACTED:
+    if lane.sums and op.name in _CONTRACTED:
         clone.attributes["fastmath"] = mlir.Attribute.parse("#arith.fastmath<contract>")
     return list(clone.results)
 

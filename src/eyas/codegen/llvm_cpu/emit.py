@@ -258,7 +258,7 @@ class NestEmitter:
                         arguments.append(self.memory.scalar(source))
                 arguments += [old[row][vector] for old in olds]
                 readers = self._index_readers(statement, loads, row, vector)
-                lane = Lane(self.memory, loads.width, block.mask, *readers)
+                lane = Lane(self.memory, loads.width, block.mask, *readers, sums=bool(statement.reductions))
                 values = evaluate_body(statement.body, arguments, lane)
                 for output, value in enumerate(values):
                     results[output][row][vector] = value

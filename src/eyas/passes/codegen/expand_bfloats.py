@@ -8,9 +8,11 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 
 from eyas.ir import Pass, run_upstream
+from eyas.ir.walk import find_ops
 from eyas.passes.codegen.lanes import element_type
 
-_EXPANSION = "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32},arith-expand{include-bf16=true}"
+_EMULATION = "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}"
+_EXPANSION = "arith-expand{include-bf16=true}"
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,16 @@ class ExpandBfloats(Pass):
 
     def run(self, module: mlir.Module) -> None:
         if _has_bfloats(module):
+            run_upstream(module, _EMULATION)
+            keep_roundings(module)
             run_upstream(module, _EXPANSION)
+
+
+def keep_roundings(module: mlir.Module) -> None:
+    """The emulation allows a rounding that is followed by a widening to be left out; a framework would not."""
+    strict = mlir.Attribute.parse("#arith.fastmath<none>", module.context)
+    for op in find_ops(module, "arith.truncf", "arith.extf"):
+        op.operation.attributes["fastmath"] = strict
 
 
 def _has_bfloats(module: mlir.Module) -> bool:
