@@ -169,11 +169,17 @@ def dropped_op(monkeypatch):
 
 
 def wrong_constant(monkeypatch):
-    """What depends on weights alone is evaluated wrongly."""
-    evaluate = evaluate_constants._evaluate
+    """What depends on weights alone is wrong: what is computed, and what is only seen through other strides."""
+    evaluate, moved = evaluate_constants._evaluate, evaluate_constants.moved
+
+    def backwards(*arguments):
+        view = moved(*arguments)
+        return None if view is None else np.flip(view, 0)
+
     monkeypatch.setattr(
         evaluate_constants, "_evaluate", lambda *arguments: [np.flip(one, 0).copy() for one in evaluate(*arguments)]
     )
+    monkeypatch.setattr(evaluate_constants, "moved", backwards)
     return net(), "evaluate-constants", None
 
 
