@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import sys
 import time
 from pathlib import Path
 
 from tests.fuzz import report
-from tests.fuzz.campaign import Failure, Tally, run
+from tests.fuzz.share import work
 from tests.fuzz.strategies import FRONTENDS, random_graph
 
 
@@ -30,10 +29,10 @@ def main() -> int:
 
     begin = time.monotonic()
     if given.jobs <= 1:
-        tally = _work(given, 0)
+        tally = work(given, 0)
     else:
         with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
-            parts = pool.starmap(_work, [(given, job) for job in range(given.jobs)])
+            parts = pool.starmap(work, [(given, job) for job in range(given.jobs)])
         tally = parts[0]
         for part in parts[1:]:
             tally.merge(part)
@@ -45,32 +44,6 @@ def main() -> int:
         text = given.write.read_text() if given.write.exists() else ""
         given.write.write_text(report.replace_section(text, report.section(tally, given.seed, given.jobs)))
     return 1 if tally.bad else 0
-
-
-def _work(given: argparse.Namespace, job: int) -> Tally:
-    share = given.graphs // given.jobs + (job < given.graphs % given.jobs)
-    last = [time.monotonic()]
-
-    def progress(tally: Tally) -> None:
-        if time.monotonic() - last[0] > 60:
-            last[0] = time.monotonic()
-            print(f"[{job}] {report.counts(tally)}", file=sys.stderr, flush=True)
-
-    def failed(failure: Failure) -> None:
-        head = f"[{job}] seed {failure.seed}: {failure.group}\n{failure.outcome.detail}"
-        print(f"{head}\n{failure.graph}\n", file=sys.stderr, flush=True)
-
-    return run(
-        share,
-        given.seed + job,
-        given.jobs,
-        given.minutes,
-        given.frontend,
-        given.shrink_seconds,
-        given.log,
-        progress,
-        failed,
-    )
 
 
 def show(seed: int, frontend: str | None) -> int:
