@@ -34,15 +34,9 @@ class Contraction(NestStrategy):
 
     @classmethod
     def choose(cls, kernel: Kernel | None, target: Target) -> Contraction | str:
-        if kernel is None:
-            return "not expressible as loop nests"
-        if len(kernel.nests) != 1:
-            return "more than one loop nest"
-        nest = kernel.nests[0]
-        if not nest.statements[0].reductions:
-            return "no reduction"
-        if nest_is_scalar(nest):
-            return "element types that vectors do not have"
+        nest = lone_sum(kernel)
+        if kernel is None or isinstance(nest, str):
+            return str(nest)
         lanes = choose_tile(nest, target)
         if lanes.vector_loop is None:
             return "no contiguous loop"
@@ -61,12 +55,28 @@ class Contraction(NestStrategy):
 
     @property
     def packable(self) -> tuple[int, ...]:
-        """Bindings of weights that would be read faster in panels."""
-        weights = panel_operand(self.kernel.nests[0], self.schedule.tiles[0])
-        if weights is None or weights.storage.binding is None:
-            return ()
-        binding = weights.storage.binding
-        return () if why_not_packed(self.kernel, self.schedule.tiles, binding) else (binding,)
+        return packable_weights(self.kernel, self.schedule)
+
+
+def lone_sum(kernel: Kernel | None) -> Nest | str:
+    """The only nest of a kernel that reduces in vectors, or why it is none."""
+    if kernel is None:
+        return "not expressible as loop nests"
+    if len(kernel.nests) != 1:
+        return "more than one loop nest"
+    nest = kernel.nests[0]
+    if not nest.statements[0].reductions:
+        return "no reduction"
+    return "element types that vectors do not have" if nest_is_scalar(nest) else nest
+
+
+def packable_weights(kernel: Kernel, schedule: Schedule) -> tuple[int, ...]:
+    """The binding of the weights, when they would be read faster in panels."""
+    weights = panel_operand(kernel.nests[0], schedule.tiles[0])
+    if weights is None or weights.storage.binding is None:
+        return ()
+    binding = weights.storage.binding
+    return () if why_not_packed(kernel, schedule.tiles, binding) else (binding,)
 
 
 def register_tile(nest: Nest, lanes: Tile, rows_loop: int | None, target: Target) -> Tile:

@@ -16,12 +16,11 @@ from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.windows import Window, windows_of
 from eyas.codegen.llvm_cpu.emit import emit_kernel
 from eyas.codegen.llvm_cpu.interface import Interface
-from eyas.codegen.llvm_cpu.panels import why_not_packed
 from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, Tile, check_schedule
 from eyas.codegen.llvm_cpu.sliding import SMALL_WINDOW, SlidingNest, row_tiles
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
-from eyas.codegen.llvm_cpu.strategies.contraction import panel_operand, register_tile
-from eyas.codegen.llvm_cpu.strategies.rows import choose_tile, nest_is_scalar
+from eyas.codegen.llvm_cpu.strategies.contraction import lone_sum, packable_weights, panel_operand, register_tile
+from eyas.codegen.llvm_cpu.strategies.rows import choose_tile
 from eyas.targets import Target
 
 # Tiles at the edges are code of their own each; a padding that needs more of them is not worth it.
@@ -37,15 +36,9 @@ class Windows(NestStrategy):
 
     @classmethod
     def choose(cls, kernel: Kernel | None, target: Target) -> Windows | str:
-        if kernel is None:
-            return "not expressible as loop nests"
-        if len(kernel.nests) != 1:
-            return "more than one loop nest"
-        nest = kernel.nests[0]
-        if not nest.statements[0].reductions:
-            return "no reduction"
-        if nest_is_scalar(nest):
-            return "element types that vectors do not have"
+        nest = lone_sum(kernel)
+        if kernel is None or isinstance(nest, str):
+            return str(nest)
         lanes = choose_tile(nest, target)
         if lanes.vector_loop not in nest.parallel or lanes.width == 1:
             return "no channels that are contiguous"
@@ -76,11 +69,7 @@ class Windows(NestStrategy):
 
     @property
     def packable(self) -> tuple[int, ...]:
-        weights = panel_operand(self.kernel.nests[0], self.schedule.tiles[0])
-        if weights is None or weights.storage.binding is None:
-            return ()
-        binding = weights.storage.binding
-        return () if why_not_packed(self.kernel, self.schedule.tiles, binding) else (binding,)
+        return packable_weights(self.kernel, self.schedule)
 
     def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
         with mlir.InsertionPoint(module.body), function.operation.location:
