@@ -164,7 +164,7 @@ def _op(code: int, name: str, operands: str, doc: str, terminator: bool = False)
 
 
 # Opcodes are permanent: a new instruction takes a free number, a removed one leaves a hole. 0 stays invalid, so that
-# zeroed memory is not a program. 0x0100 and up is kept for microkernels.
+# zeroed memory is not a program.
 OPS: tuple[Op, ...] = (
     # Integers. Arithmetic wraps; division by zero fails the call.
     _op(0x01, "const_i64", "dst:I value:q", "dst = value"),

@@ -488,13 +488,20 @@ def emit_c() -> str:
 
 
 def emit_md() -> str:
-    """The reference tables."""
-    out = ["| letter | units | meaning |", "|---|---|---|"]
+    """The reference tables; instructions that differ only in the types of their elements share a row."""
+    out = ["## Operands", "", "| letter | units | meaning |", "|---|---|---|"]
     out += [f"| `{kind.value}` | {UNITS[kind]} | {KIND_DOC[kind]} |" for kind in Kind]
-    out += ["", "| code | instruction | meaning |", "|---|---|---|"]
+    out += ["", "## Instructions", "", "| code | instruction | types | meaning |", "|---|---|---|---|"]
+    rows: dict[tuple[str, str], list[Op]] = {}
     for op in OPS:
-        operands = " ".join(f"{o.name}:{o.kind.value}" for o in op.operands)
-        out.append(f"| `0x{op.code:03X}` | `{op.name} {operands}`".rstrip() + f" | {op.doc} |")
+        stem = op.name.split("_f32")[0].split("_f64")[0].split("_i")[0] if op.family else op.name
+        rows.setdefault((op.family, stem), []).append(op)
+    for (_, stem), ops in rows.items():
+        operands = " ".join(f"{o.name}:{o.kind.value}" for o in ops[0].operands)
+        types = ", ".join(op.name.removeprefix(stem).strip("_").replace("_", " to ") for op in ops)
+        codes = f"0x{ops[0].code:03X}" + (f" to 0x{ops[-1].code:03X}" if len(ops) > 1 else "")
+        text = f"{stem} {operands}".rstrip()
+        out.append(f"| {codes} | `{text}` | {types} | {ops[0].doc} |")
     return "\n".join(out) + "\n"
 
 
