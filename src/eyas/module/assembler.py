@@ -216,17 +216,18 @@ class Assembler:
         raise AttributeError(f"Assembler has no instruction {name!r}; see eyas.module.isa.OPS")
 
 
-def method_name(op: Op) -> str:
-    """The Assembler method of an instruction."""
+def method_name(op: Any) -> str:
+    """The assembler's method of an instruction."""
     return op.name + "_" if keyword.iskeyword(op.name) else op.name
 
 
-def _attach_methods() -> None:
-    """One method for each row of the table, with named parameters and the row's text as docstring."""
-    for op in isa.OPS:
+def attach_methods(cls: type, ops: Sequence[Any]) -> None:
+    """Gives a class one method for each row of a table, with named parameters and the row's text as docstring; each
+    calls `emit(op, operands)`."""
+    for op in ops:
         names = [operand.name for operand in op.operands]
         arguments = ", ".join(
-            name + ("=()" if operand.is_list and operand is op.operands[-1] else "")
+            name + ("=()" if getattr(operand, "is_list", False) and operand is op.operands[-1] else "")
             for name, operand in zip(names, op.operands, strict=True)
         )
         head = f"def {method_name(op)}(self{', ' if names else ''}{arguments}):"
@@ -235,10 +236,10 @@ def _attach_methods() -> None:
         exec(source, scope)  # noqa: S102 - our own table, so that signatures and help() are real
         method = scope[method_name(op)]
         method.__doc__ = op.doc
-        setattr(Assembler, method_name(op), method)
+        setattr(cls, method_name(op), method)
 
 
-_attach_methods()
+attach_methods(Assembler, isa.OPS)
 
 
 class ProgramBuilder:
