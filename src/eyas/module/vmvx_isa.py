@@ -466,6 +466,14 @@ def emit_c() -> str:
         out += [f"  EYAS_VMVX_{family}_COUNT = {len(names)},", "};"]
     out += ["enum {", *(f"  EYAS_VMVX_CAST_{n.upper()}_{a.name}_{b.name} = {i}," for i, (n, a, b) in enumerate(CASTS))]
     out += [f"  EYAS_VMVX_CAST_COUNT = {len(CASTS)},", "};"]
+    steps = (MEMORY_BYTES[left] * k for _, left, _, _, k in CONTRACTIONS)
+    lists = {
+        "TYPE_BYTES": map(str, TYPE_BYTES.values()),
+        "MEMORY_BYTES": map(str, MEMORY_BYTES.values()),
+        "CAST_TYPES": (f"{{{a.value}, {b.value}}}" for _, a, b in CASTS),
+        "CONTRACT_STEP_BYTES": map(str, steps),
+    }
+    out += [f"#define EYAS_VMVX_{name} {', '.join(values)}" for name, values in lists.items()]
     kinds = ["", *sorted({op.family for op in OPS} - {""})]
     out += ["enum {", *(f"  EYAS_VMVX_FAMILY_{(k or 'none').upper()} = {i}," for i, k in enumerate(kinds)), "};"]
     out += [
