@@ -169,6 +169,31 @@ def test_training_goes_on_where_the_optimiser_is():
         assert float(module(x, y)) == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_learning_rate_that_is_a_tensor_follows_a_schedule():
+    torch.manual_seed(0)
+    model, loss = mlp(), nn.CrossEntropyLoss()
+    reference = copy.deepcopy(model)
+
+    def groups(one):
+        return [{"params": one[0].parameters()}, {"params": one[2].parameters(), "lr": torch.tensor(0.02)}]
+
+    own = torch.optim.AdamW(groups(reference), lr=torch.tensor(0.01))
+    given = torch.optim.AdamW(groups(model), lr=torch.tensor(0.01))
+    batch = torch.randn(32, 20), torch.randint(0, 5, (32,))
+    module = eyas.training_step(model, loss, given, batch)
+    assert module.state["optimizer.lr"] == np.float32(0.01) and module.state["optimizer.lr.1"] == np.float32(0.02)
+    for step in range(20):
+        rates = 0.01 * (step + 1), 0.02 / (step + 1)
+        for group, name, rate in zip(own.param_groups, ("optimizer.lr", "optimizer.lr.1"), rates, strict=True):
+            group["lr"] = torch.tensor(rate)
+            module.state[name] = np.float32(rate)
+        own.zero_grad()
+        expected = loss(reference(batch[0]), batch[1])
+        expected.backward()
+        own.step()
+        assert float(module(*batch)) == pytest.approx(float(expected.detach()), rel=TOLERANCE, abs=1e-6), f"step {step}"
+
+
 def test_frozen_parameters_stay():
     torch.manual_seed(0)
     model, x, y = mlp(), torch.randn(32, 20), torch.randint(0, 5, (32,))

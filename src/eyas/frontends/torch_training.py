@@ -32,6 +32,7 @@ from eyas.frontends.torch_tensors import as_numpy
 # Their tensors start as zeros, which is what makes a state without a first step.
 _OPTIMIZERS = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop)
 _STEP = "optimizer.step"
+_RATE = "optimizer.lr"
 
 Tensors = dict[str, torch.Tensor]
 
@@ -41,7 +42,8 @@ class TrainingStep:
     """What `eyas.compile` takes to train: a call with a batch returns the loss and updates the state.
 
     `loss` is called with the model's output and the last tensor of the batch; without it the model returns the loss. A
-    model in evaluation mode is traced in training mode. The learning rate is the one that the optimiser has now.
+    model in evaluation mode is traced in training mode. The learning rate is the one that the optimiser has now; one
+    that is a tensor becomes state, `optimizer.lr`, which a schedule sets between calls.
     """
 
     model: torch.nn.Module
@@ -74,17 +76,17 @@ def import_model(
         raise UsageError("a training step needs an example batch: a tuple of tensors, the last one is for the loss")
     variables = _Variables(step)
     graph = _trace(step, variables, args)
-    changed, constant = _split(graph, variables)
+    changed, settable, constant = _split(graph, variables)
     wrapped = _Graph(graph, {position: variables.values[name] for position, name in constant.items()})
-    inputs = [*(variables.values[name] for name in changed.values()), *args]
+    names = [*changed.values(), *settable.values()]
+    inputs = [*(variables.values[name] for name in names), *args]
     description = f"training step of {type(step.model).__name__} with {type(step.optimizer).__name__}"
     try:
         program = from_torch.import_model(wrapped.eval(), inputs, {}, None)
     except UnsupportedOpError as error:
         hint = "; dropout must be off: use p=0" if "random" in str(error) else ""
         raise UnsupportedOpError(f"{description}: {error}{hint}") from error
-    names = list(changed.values())
-    bind_states(program.module, dict(enumerate(names)), dict(enumerate(names, 1)))
+    bind_states(program.module, dict(enumerate(names)), dict(enumerate(changed.values(), 1)))
     return _with_batch(program, step, names, variables, description)
 
 
@@ -128,6 +130,12 @@ class _Variables:
         self.slots: dict[tuple[str, str], str] = {}
         """(parameter, key of the optimiser's state) -> name of the variable."""
         self._add_optimizer_state(optimizer, [names[parameter] for parameter in trained])
+        self.rates: dict[int, str] = {}
+        """Group of parameters -> the variable that is its learning rate, where that is a tensor."""
+        for at, group in enumerate(optimizer.param_groups):
+            if isinstance(group["lr"], torch.Tensor):
+                self.rates[at] = f"{_RATE}.{at}" if at else _RATE
+                self.values[self.rates[at]] = group["lr"].detach().clone()
 
     def _add_optimizer_state(self, optimizer: torch.optim.Optimizer, names: list[str]) -> None:
         before = [optimizer.state.get(p, {}) for group in optimizer.param_groups for p in group["params"]]
@@ -216,7 +224,7 @@ def _update(optimizer: torch.optim.Optimizer, variables: _Variables, now: Tensor
     groups, fresh = [], {}
     state: dict[torch.Tensor, Tensors] = collections.defaultdict(dict)
     names = iter(variables.trained)
-    for group in optimizer.param_groups:
+    for at, group in enumerate(optimizer.param_groups):
         parameters = []
         for parameter in group["params"]:
             if not parameter.requires_grad:
@@ -230,7 +238,9 @@ def _update(optimizer: torch.optim.Optimizer, variables: _Variables, now: Tensor
             fresh |= {variable: state[value][key] for key, variable in slots.items()}
             parameters.append(value)
         # The plain implementation; with `capturable` the count of steps stays a tensor.
-        options = {"foreach": False, "fused": False, "capturable": True}
+        options: dict[str, Any] = {"foreach": False, "fused": False, "capturable": True}
+        if at in variables.rates:
+            options["lr"] = now[variables.rates[at]]
         groups.append({**group, **{key: value for key, value in options.items() if key in group}, "params": parameters})
     copied = copy.copy(optimizer)
     copied.__dict__ = {**optimizer.__dict__, "param_groups": groups, "state": state}
@@ -240,16 +250,19 @@ def _update(optimizer: torch.optim.Optimizer, variables: _Variables, now: Tensor
     return fresh
 
 
-def _split(graph: torch.fx.GraphModule, variables: _Variables) -> tuple[dict[int, str], dict[int, str]]:
-    """Positions of variables that the step changes, and of those that it only reads. The latter become constants."""
+def _split(graph: torch.fx.GraphModule, variables: _Variables) -> tuple[dict[int, str], ...]:
+    """Positions of variables that the step changes, that it only reads but others set, and that become constants."""
     inputs = [node for node in graph.graph.nodes if node.op == "placeholder"][: len(variables.values)]
     (output,) = [node for node in graph.graph.nodes if node.op == "output"]
     results = list(output.args[0])[1:]
     changed: dict[int, str] = {}
+    settable: dict[int, str] = {}
     constant: dict[int, str] = {}
     kept = [output.args[0][0]]
     for position, (name, given, made) in enumerate(zip(variables.values, inputs, results, strict=True)):
-        if _is_unchanged(made, given):
+        if name in variables.rates.values():  # the last ones, so that inputs keep their order
+            settable[position] = name
+        elif _is_unchanged(made, given):
             constant[position] = name
         else:
             changed[position] = name
@@ -257,7 +270,7 @@ def _split(graph: torch.fx.GraphModule, variables: _Variables) -> tuple[dict[int
     output.args = (kept,)
     graph.graph.eliminate_dead_code()
     graph.recompile()
-    return changed, constant
+    return changed, settable, constant
 
 
 def _is_unchanged(made: Any, given: torch.fx.Node) -> bool:
@@ -270,7 +283,7 @@ def _is_unchanged(made: Any, given: torch.fx.Node) -> bool:
 
 
 class _Graph(torch.nn.Module):
-    """The traced graph over the variables that change and the batch; the rest are its own."""
+    """The traced graph over the variables that are state and the batch; the rest are its own."""
 
     def __init__(self, graph: torch.fx.GraphModule, constants: dict[int, torch.Tensor]) -> None:
         super().__init__()
