@@ -10,7 +10,7 @@ from typing import Any
 from eyas.cache.compiler import Compiler, this_compiler
 from eyas.cache.digest import key_of
 from eyas.cache.store import OBJECTS, Store
-from eyas.codegen.llvm_cpu.compile import CompiledDispatch
+from eyas.codegen.common.backend import CompiledDispatch
 from eyas.codegen.worker import Job
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(CompiledDispatch) if field.name != "object")

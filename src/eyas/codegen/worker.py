@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
@@ -160,21 +161,28 @@ _children = _Children()
 
 
 def _run(job: Job) -> Any:
-    from eyas.codegen.llvm_cpu.backend import _worker_context
-    from eyas.codegen.llvm_cpu.compile import compile_dispatch
+    from eyas.codegen.backends import backend_of
     from eyas.ir import parse_module
     from eyas.targets import Target
 
-    module = parse_module(job.bytecode, _worker_context(), job.name)
-    return compile_dispatch(module, Target.parse(job.target), frozenset(job.disabled))
+    target = Target.parse(job.target)
+    module = parse_module(job.bytecode, _context(), job.name)
+    return backend_of(target).compile(module, target, frozenset(job.disabled))
+
+
+@lru_cache(maxsize=1)
+def _context() -> Any:
+    """One context per process: making one takes as long as lowering a small kernel."""
+    from eyas.ir import make_context
+
+    return make_context()
 
 
 def _warm_up() -> None:
     """Loads what every job needs, while the parent is still busy with the first."""
-    from eyas.codegen.llvm_cpu.backend import _worker_context
-    from eyas.codegen.llvm_cpu.compile import compile_dispatch  # noqa: F401
+    import eyas.codegen.llvm_cpu.compile  # noqa: F401
 
-    _worker_context()
+    _context()
 
 
 def _run_safely(job: Job) -> Any:

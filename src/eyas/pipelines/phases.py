@@ -12,6 +12,7 @@ from eyas.cache.store import Store
 from eyas.errors import UsageError
 from eyas.ir import Pass, PassPipeline, Upstream
 from eyas.passes import lookup
+from eyas.targets import Target
 
 
 class Phase(Enum):
@@ -81,6 +82,7 @@ OPTIONAL = (
     "plan-memory",
     "insert-barriers",
     "pack-weights",
+    "microkernels",
     "transforms",
     "contraction",
     "windows",
@@ -135,11 +137,15 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("trim-windows"),
         _make("fuse-gathers"),
         # Filters are transformed by the pass after it; doing so in each call would cost more than is saved.
-        *([] if "evaluate-constants" in options.disable else [_make("winograd", target=options.target)]),
+        *([_make("winograd", target=options.target)] if _wants_winograd(options) else []),
         _make("evaluate-constants", parameters=options.parameters, disable=options.disable, store=options.store),
         Upstream("canonicalize,cse"),
-        _make("fuse-attention"),
+        *([_make("fuse-attention")] if Target.parse(options.target).fuses_attention else []),
     ]
+
+
+def _wants_winograd(options: Options) -> bool:
+    return Target.parse(options.target).prefers_winograd and "evaluate-constants" not in options.disable
 
 
 def _dispatch(options: Options) -> list[Pass | Upstream]:
@@ -163,7 +169,7 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
 
 
 def _schedule(options: Options) -> list[Pass | Upstream]:
-    strategies_off = {"rows", "contraction", "transforms"} & set(options.disable)
+    strategies_off = {"rows", "contraction", "transforms", "microkernels"} & set(options.disable)
     return [
         _make("convert-flow-to-stream"),
         Upstream("cse"),

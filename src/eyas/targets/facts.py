@@ -262,8 +262,23 @@ ARCHES = {
     ),
 }
 
+# --- vmvx -------------------------------------------------------------------------------------------------------------
+
+PORTABLE = Arch(
+    triple="",
+    elf_machine=0,
+    default_cpu="",
+    implies={"tiles": ()},
+    # A small core of today: what runs well in these caches runs well in larger ones.
+    cpus={"": Cpu(frozenset({"tiles"}), l1d=32 * KIB, l2=512 * KIB, l3=8 * MIB)},
+    baseline=frozenset({"tiles"}),
+    vector_widths=(("tiles", 512),),
+    vector_registers=(("tiles", 32),),
+    capabilities={"fma": frozenset({"tiles"}), "gather": frozenset({"tiles"}), "f16-convert": frozenset({"tiles"})},
+)
+"""The machine of the bytecode: unit tiles of 8 x 16 elements, the same on every CPU."""
+
 RESERVED_BACKENDS = {
-    "vmvx": "the portable bytecode of microkernels",
     "vulkan": "SPIR-V for Vulkan devices, such as vulkan:spirv1.6",
     "cuda": "PTX for NVIDIA devices, such as cuda:sm_90a",
 }

@@ -14,7 +14,7 @@ from eyas.targets import facts
 
 _SIZE_OPTIONS = ("l1d", "l2", "l3")
 _VLENS = (128, 256, 512, 1024, 2048)
-_RESERVED_DETAIL = {"vmvx": r"", "vulkan": r"|spirv1\.[3-6]", "cuda": r"|sm_\d{2,3}[af]?"}
+_RESERVED_DETAIL = {"vulkan": r"|spirv1\.[3-6]", "cuda": r"|sm_\d{2,3}[af]?"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Target:
         return detect()
 
     def __str__(self) -> str:
-        if self.backend != "llvm-cpu":
+        if not self.is_cpu:
             return self.backend + (f":{self.arch}" if self.arch else "")
         parts = [self.backend, self.arch]
         if self.cpu != self._arch.default_cpu:
@@ -73,11 +73,15 @@ class Target:
         """Sixteen hex digits that change exactly when the target's text does; for cache keys."""
         return hashlib.sha256(str(self).encode()).hexdigest()[:16]
 
+    def check_supported(self) -> None:
+        """Refuses names that are reserved for targets to come."""
+        _ = self._arch
+
     # --- what LLVM needs ----------------------------------------------------------------------------------------------
 
     @property
     def is_cpu(self) -> bool:
-        """Whether LLVM makes machine code for it (the other backends are reserved names so far)."""
+        """Whether LLVM makes machine code for it."""
         return self.backend == "llvm-cpu"
 
     @property
@@ -143,6 +147,16 @@ class Target:
         return self._can("fma")
 
     @property
+    def prefers_winograd(self) -> bool:
+        """Whether fewer multiplications are worth more passes over the data: not where these are interpreted."""
+        return self.is_cpu
+
+    @property
+    def fuses_attention(self) -> bool:
+        """Whether attention has a kernel of its own."""
+        return self.is_cpu
+
+    @property
     def has_cheap_masks(self) -> bool:
         """Whether a masked vector load or store of any element size costs about as much as a plain one."""
         return self._can("cheap-masks")
@@ -181,10 +195,12 @@ class Target:
 
     @property
     def _arch(self) -> facts.Arch:
-        if self.backend != "llvm-cpu":
+        if self.backend == "vmvx":
+            return facts.PORTABLE
+        if not self.is_cpu:
             what = facts.RESERVED_BACKENDS[self.backend]
             raise TargetError(
-                f"target '{self}' ({what}) is a reserved name: Eyas does not compile for it yet; use llvm-cpu"
+                f"target '{self}' ({what}) is a reserved name: Eyas does not compile for it yet; use llvm-cpu or vmvx"
             )
         return facts.ARCHES[self.arch]
 
@@ -211,8 +227,12 @@ def _parse(text: str) -> Target:
         if not re.fullmatch(_RESERVED_DETAIL[backend], detail):
             raise TargetError(f"target '{text}': '{detail}' is not known; {facts.RESERVED_BACKENDS[backend]}")
         return Target(backend, detail)
+    if backend == "vmvx":
+        if rest:
+            raise TargetError(f"target '{text}': vmvx is the same for every machine and takes nothing after its name")
+        return Target(backend)
     if backend != "llvm-cpu":
-        raise _unknown(text, "backend", backend, ["llvm-cpu", *facts.RESERVED_BACKENDS])
+        raise _unknown(text, "backend", backend, ["llvm-cpu", "vmvx", *facts.RESERVED_BACKENDS])
     if not rest:
         return Target.host()
     arch_name, *rest = rest

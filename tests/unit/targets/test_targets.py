@@ -65,12 +65,21 @@ def test_error_names_the_part_and_what_is_allowed(text: str, part: str, hint: st
     assert hint in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["vmvx", "vulkan:spirv1.6", "cuda:sm_90a"])
+@pytest.mark.parametrize("text", ["vulkan:spirv1.6", "cuda:sm_90a"])
 def test_reserved_names_fail_when_used(text: str) -> None:
     target = Target.parse(text)
     assert not target.is_cpu
     with pytest.raises(TargetError, match="does not compile for it yet"):
         _ = target.triple
+
+
+def test_the_portable_target_is_the_same_everywhere() -> None:
+    target = Target.parse("vmvx")
+    assert not target.is_cpu and str(target) == "vmvx"
+    assert target.lanes(32) == 16 and target.has_fma and target.required_features == ()
+    assert target.caches.l1d_bytes == 32 << 10
+    with pytest.raises(TargetError, match="takes nothing after its name"):
+        Target.parse("vmvx:x86_64")
 
 
 @pytest.mark.parametrize(

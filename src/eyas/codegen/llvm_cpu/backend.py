@@ -44,20 +44,12 @@ def emit_llvm_ir(module: mlir.Module | mlir.Operation, target: Target, opt_level
 
 def compile_text(text: str | bytes, target_str: str, opt_level: int = 3) -> bytes:
     """Lowers and compiles MLIR text or bytecode to an object file; for worker processes, where only plain data goes."""
-    from eyas.ir.context import parse_module
+    from eyas.ir.context import make_context, parse_module
 
     target = Target.parse(target_str)
-    module = parse_module(text, _worker_context())
+    module = parse_module(text, make_context())
     lower_to_llvm(module, target)
     return emit_object(module, target, opt_level)
-
-
-@lru_cache(maxsize=1)
-def _worker_context() -> mlir.Context:
-    """One context per process: making one takes as long as lowering a small kernel."""
-    from eyas.ir.context import make_context
-
-    return make_context()
 
 
 def _optimized(module: mlir.Module | mlir.Operation, target: Target, opt_level: int) -> llvm.ModuleRef:

@@ -11,6 +11,7 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.sizes import Size
+from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.llvm_cpu.panels import why_not_packed, why_not_staged
 
 MAX_WIDTH = 64
@@ -38,15 +39,6 @@ class Tile:
     def lanes(self) -> int:
         """Points of the vector loop in one block."""
         return self.width * self.vectors
-
-
-@dataclass(frozen=True)
-class GridAxis:
-    """One axis of the workgroup grid: `loop` in pieces of `tile`."""
-
-    loop: int
-    extent: Size
-    tile: int
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`compile-executables`: all dispatch functions become one image of machine code."""
+"""`compile-executables`: all dispatch functions become one executable."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch_mlir import ir as mlir
 
 from eyas.cache.dispatches import DispatchCache
 from eyas.cache.store import Store
-from eyas.codegen.llvm_cpu.compile import CompiledDispatch
-from eyas.codegen.llvm_cpu.linker import link
+from eyas.codegen.backends import backend_of
+from eyas.codegen.common.backend import CompiledDispatch
 from eyas.codegen.worker import Job, compile_jobs
 from eyas.dialects import codegen, flow, hal
 from eyas.ir import Pass
@@ -40,18 +40,19 @@ class CompileExecutables(Pass):
 
     def run(self, module: mlir.Module) -> None:
         target = Target.parse(self.target)
+        backend = backend_of(target)
         kernels = [op for op in module.body.operations if flow.is_executable(op)]
         if not kernels:
             return
         jobs = [_job(op, target, self.disable) for op in kernels]
         compiled = self._compile(jobs)
-        image = link([one.object for one in compiled], [job.name for job in jobs], target, _ENTRY)
+        image = backend.link([one.object for one in compiled], [job.name for job in jobs], target, _ENTRY)
         exports = [_export(op, one) for op, one in zip(kernels, compiled, strict=True)]
         with mlir.InsertionPoint(module.body), mlir.Location.unknown():
             hal.ExecutableOp(
                 mlir.StringAttr.get("kernels"),
                 mlir.StringAttr.get(str(target)),
-                mlir.StringAttr.get(f"elf-{target.arch}"),
+                mlir.StringAttr.get(backend.format(target)),
                 mlir.StringAttr.get(",".join(target.required_features)),
                 mlir.ArrayAttr.get(exports),
                 mlir.StringAttr.get(image.hex()),

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.llvm_cpu.compile import generalized, select_strategy
+from eyas.codegen.backends import backend_of
+from eyas.codegen.common.backend import generalized
 from eyas.dialects import codegen, flow
 from eyas.ir import Pass
 from eyas.targets import Target
@@ -30,11 +31,12 @@ class SelectStrategies(Pass):
 
     def run(self, module: mlir.Module) -> None:
         target = Target.parse(self.target)
+        backend = backend_of(target)
         for function in [op for op in module.body.operations if flow.is_executable(op)]:
             if codegen.STRATEGY in function.attributes:
                 continue
             single = generalized(function)
-            strategy, rejected = select_strategy(single.body.operations[0], target, frozenset(self.disable))
+            strategy, rejected = backend.select(single.body.operations[0], target, frozenset(self.disable))
             name = mlir.StringAttr.get(strategy.name)
             function.attributes[codegen.REJECTED] = mlir.ArrayAttr.get([mlir.StringAttr.get(r) for r in rejected])
             if noted := strategy.remarks(target):

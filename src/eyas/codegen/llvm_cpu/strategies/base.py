@@ -1,13 +1,13 @@
-"""What every strategy offers."""
+"""What every strategy for machine code offers."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.common import strategy as common
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.llvm_cpu.emit import emit_kernel
 from eyas.codegen.llvm_cpu.interface import Interface
@@ -17,52 +17,12 @@ from eyas.targets import Target
 
 
 @dataclass(frozen=True)
-class Strategy(ABC):
-    """One way to lower a dispatch. Instances are a choice: the kernel and the knobs for it."""
-
-    name: ClassVar[str]
-    part_of: ClassVar[str] = ""
-    """The strategy that it is a form of, with which it is switched off."""
-    takes_matrices: ClassVar[bool] = False
-    """Whether kernels that read constant matrices are for it."""
-
-    @classmethod
-    @abstractmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Strategy | str:
-        """The strategy with its default knobs for this kernel, or the reason why it does not apply."""
-
-    @property
-    @abstractmethod
-    def grid(self) -> tuple[GridAxis, ...]:
-        """How many workgroups the dispatch has, per axis."""
+class Strategy(common.Strategy):
+    """One way to lower a dispatch to loops, vectors and memrefs."""
 
     @abstractmethod
     def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
         """Adds the entry function to the module. `function` is the dispatch function on tensors."""
-
-    @classmethod
-    def from_attribute(cls, schedule: mlir.DictAttr, kernel: Kernel | None) -> Strategy | str:
-        """The strategy with knobs that were noted on the function, or why they do not fit the kernel."""
-        del schedule, kernel
-        return cls()
-
-    def schedule_attribute(self) -> mlir.DictAttr:
-        """The knobs, to be noted on the function."""
-        return mlir.DictAttr.get({})
-
-    @property
-    def packable(self) -> tuple[int, ...]:
-        """Bindings that would be read faster in panels (see `panels`), when they are weights."""
-        return ()
-
-    def describe(self) -> str:
-        """Knobs in words, for `eyas explain`."""
-        return ""
-
-    def remarks(self, target: Target) -> list[str]:
-        """What keeps the code from being as fast as the machine, for `eyas explain`."""
-        del target
-        return []
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,120 @@
+"""What the compiler asks of a target's code generator, and how each of them selects among its strategies."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.analyze import analyze
+from eyas.codegen.common.kernel import Kernel, Unsupported
+from eyas.codegen.common.normalize import normalize
+from eyas.codegen.common.strategy import Strategy
+from eyas.codegen.common.transform import reads_matrices
+from eyas.dialects import codegen
+from eyas.errors import CompileError
+from eyas.ir import run_upstream
+from eyas.targets import Target
+
+_GENERALIZE = "linalg-generalize-named-ops,canonicalize,cse"
+
+
+@dataclass(frozen=True)
+class CompiledDispatch:
+    """One dispatch's code, to be linked with that of the others, and what the host must know to call it."""
+
+    object: bytes
+    grid: tuple[tuple[int | tuple[int, tuple[int, ...]], int], ...]
+    """Per axis: the extent (static, or factor and push-constant ordinals) and the piece of one workgroup."""
+    strategy: str
+    knobs: str
+    rejected: tuple[str, ...]
+    """Strategies that did not apply, with the reason."""
+
+    @staticmethod
+    def of(object_: bytes, strategy: Strategy, rejected: Sequence[str]) -> CompiledDispatch:
+        grid = tuple(
+            (axis.extent.factor if axis.extent.is_static else (axis.extent.factor, axis.extent.symbols), axis.tile)
+            for axis in strategy.grid
+        )
+        return CompiledDispatch(object_, grid, strategy.name, strategy.describe(), tuple(rejected))
+
+
+class Backend(ABC):
+    """The code generator of a target."""
+
+    strategies: Sequence[type[Strategy]]
+    """In the order in which they are tried; the last takes everything."""
+
+    @abstractmethod
+    def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
+        """Compiles a module that holds one dispatch function."""
+
+    @abstractmethod
+    def link(self, objects: Sequence[bytes], names: Sequence[str], target: Target, entry: str) -> bytes:
+        """One executable of the functions called `entry` in each object, under names of their own."""
+
+    @abstractmethod
+    def format(self, target: Target) -> str:
+        """What the executable is called in a module."""
+
+    def select(self, function: mlir.OpView, target: Target, disabled: frozenset[str]) -> tuple[Any, list[str]]:
+        """The strategy noted on the function, or the first that applies; and why those before it did not."""
+        rejected: list[str] = []
+        kernel = kernel_of(function, rejected)
+        if codegen.STRATEGY in function.attributes:
+            return self._noted(function, kernel), rejected
+        for strategy in self.strategies:
+            if strategy.name in disabled or strategy.part_of in disabled:
+                rejected.append(f"{strategy.name}: switched off")
+                continue
+            if kernel is not None and reads_matrices(kernel) and not strategy.takes_matrices:
+                rejected.append(f"{strategy.name}: a constant matrix is read")
+                continue
+            choice = strategy.choose(kernel, target)
+            if isinstance(choice, Strategy):
+                return choice, rejected
+            rejected.append(f"{strategy.name}: {choice}")
+        raise AssertionError("the loops strategy applies to everything")
+
+    def _noted(self, function: mlir.OpView, kernel: Kernel | None) -> Strategy:
+        attribute = function.attributes[codegen.STRATEGY]
+        assert isinstance(attribute, codegen.StrategyAttr)
+        name = mlir.StringAttr(attribute.strategy).value
+        where = f"executable '{mlir.StringAttr(function.attributes['sym_name']).value}'"
+        strategy = next((one for one in self.strategies if one.name == name), None)
+        if strategy is None:
+            names = ", ".join(one.name for one in self.strategies)
+            raise CompileError(f"{where} names the unknown strategy '{name}'; there are: {names}")
+        choice = strategy.from_attribute(mlir.DictAttr(attribute.schedule), kernel)
+        if isinstance(choice, str):
+            raise CompileError(f"{where} cannot use the strategy '{name}' as noted: {choice}")
+        return choice
+
+
+def generalize(module: mlir.Module) -> None:
+    """Makes generics of named ops: the form that strategies read."""
+    run_upstream(module, _GENERALIZE)
+
+
+def generalized(function: mlir.OpView) -> mlir.Module:
+    """A module with a copy of a dispatch function in the form that strategies read."""
+    module = mlir.Module.create(function.operation.location)
+    with mlir.InsertionPoint(module.body):
+        function.operation.clone()
+    generalize(module)
+    return module
+
+
+def kernel_of(function: mlir.OpView, rejected: list[str]) -> Kernel | None:
+    """The function as loop nests, or None with the reason added to `rejected`."""
+    try:
+        kernel = analyze(function)
+        normalize(kernel)
+        return kernel
+    except Unsupported as reason:
+        rejected.append(f"loop nests: {reason}")
+        return None

@@ -1,0 +1,13 @@
+"""Strategies: one file each, tried in order. The first that matches lowers the dispatch; `loops` matches everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eyas.codegen.vmvx.strategies.base import Strategy
+from eyas.codegen.vmvx.strategies.loops import Loops
+from eyas.codegen.vmvx.strategies.rows import Rows
+
+STRATEGIES: Sequence[type[Strategy]] = (Rows, Loops)
+
+__all__ = ["STRATEGIES", "Strategy"]
