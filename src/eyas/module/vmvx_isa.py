@@ -156,7 +156,7 @@ def _op(code: int, name: str, operands: str, doc: str, terminator: bool = False,
 
 
 _SCALAR_OPS = (
-    # Integers of 64 bits. Arithmetic wraps; a quotient by zero is 0, a remainder by zero is the dividend.
+    # Integers of 64 bits. Arithmetic wraps; zero divides like one: the quotient is the dividend, the remainder 0.
     _op(0x01, "const", "dst:S value:q", "dst = value"),
     _op(0x02, "mov", "dst:S src:s", "dst = src"),
     _op(0x03, "add", "dst:S a:s b:s", "dst = a + b"),
