@@ -1,0 +1,81 @@
+"""Strategies that emit loop nests as tile instructions under a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.kernel import Kernel, Unsupported
+from eyas.codegen.common.strategy import GridAxis
+from eyas.codegen.llvm_cpu.schedule import Schedule
+from eyas.codegen.vmvx.blocks import in_blocks
+from eyas.codegen.vmvx.builder import Builder
+from eyas.codegen.vmvx.emit import NestEmitter, emit_kernel
+from eyas.codegen.vmvx.schedule import check_schedule
+from eyas.codegen.vmvx.strategies.base import Strategy
+from eyas.errors import ModuleError
+from eyas.module.vmvx_assembler import Assembler
+
+Nested = TypeVar("Nested", bound="NestStrategy")
+
+
+@dataclass(frozen=True)
+class NestStrategy(Strategy):
+    """A strategy that emits loop nests under a schedule."""
+
+    kernel: Kernel
+    schedule: Schedule
+
+    @classmethod
+    def from_attribute(cls: type[Nested], schedule: mlir.DictAttr, kernel: Kernel | None) -> Nested | str:
+        if kernel is None:
+            return "it is not expressible as loop nests"
+        in_blocks(kernel)
+        read = Schedule.from_attribute(schedule, kernel)
+        return check_schedule(read, kernel) or cls(kernel, read).tried()
+
+    def schedule_attribute(self) -> mlir.DictAttr:
+        return self.schedule.to_attribute()
+
+    @property
+    def grid(self) -> tuple[GridAxis, ...]:
+        return self.schedule.grid
+
+    @property
+    def emitters(self) -> Sequence[type[NestEmitter]]:
+        """How each nest is written."""
+        return [NestEmitter] * len(self.kernel.nests)
+
+    def lower(self, function: mlir.OpView, asm: Assembler) -> None:
+        del function
+        self._built().finish(asm)
+
+    def _built(self) -> Builder:
+        builder = Builder()
+        emit_kernel(self.kernel, self.schedule, builder, self.emitters)
+        return builder
+
+    def tried(self: Nested) -> Nested | str:
+        """Itself, or why it cannot be lowered after all."""
+        try:
+            builder = self._built()
+            trial = Assembler("trial", 64, max(len(self.kernel.scalar_arguments), 1), range(64))
+            builder.finish(trial)
+            trial.finish()
+        except (Unsupported, ModuleError) as reason:
+            return str(reason)
+        return self
+
+    def describe(self) -> str:
+        tile = self.schedule.tiles[0] if self.schedule.tiles else None
+        if tile is None:
+            return ""
+        panels = " panels" if self.schedule.packed else " staged" if self.schedule.staged else ""
+        return f"columns={_loop(tile.vector_loop)} rows={_loop(tile.unroll_loop)} by={tile.unroll}{panels}"
+
+
+def _loop(loop: int | None) -> str:
+    return "none" if loop is None else f"loop{loop}"
