@@ -1,0 +1,52 @@
+// What the sets of product microkernels share: the tables, and the portable functions that stand in
+// where an instruction set has nothing better.
+#ifndef EYAS_UKERNEL_PRODUCTS_H_
+#define EYAS_UKERNEL_PRODUCTS_H_
+
+#include "ukernel/ukernel.h"
+
+extern const eyas_uk_products_t eyas_uk_products_portable;
+#if defined(__x86_64__)
+extern const eyas_uk_products_t eyas_uk_products_avx2, eyas_uk_products_avx512;
+#endif
+
+// Every set that this CPU runs, best first: for tests and benchmarks. Returns how many.
+int eyas_uk_products_available(const eyas_uk_products_t** out, int capacity);
+
+void eyas_uk_contract_f32_portable(const eyas_uk_contract_t* call);
+void eyas_uk_contract_f16_portable(const eyas_uk_contract_t* call);
+void eyas_uk_contract_bf16_portable(const eyas_uk_contract_t* call);
+void eyas_uk_contract_s8s8_portable(const eyas_uk_contract_t* call);
+void eyas_uk_contract_u8s8_portable(const eyas_uk_contract_t* call);
+void eyas_uk_contract_s8u8_portable(const eyas_uk_contract_t* call);
+void eyas_uk_contract_u8u8_portable(const eyas_uk_contract_t* call);
+void eyas_uk_contract_f64_portable(const eyas_uk_contract_t* call);
+
+// Numbers in memory at any alignment.
+typedef float eyas_uk_f32_t __attribute__((aligned(1), may_alias));
+typedef double eyas_uk_f64_t __attribute__((aligned(1), may_alias));
+typedef int32_t eyas_uk_i32_t __attribute__((aligned(1), may_alias));
+typedef uint16_t eyas_uk_u16_t __attribute__((aligned(1), may_alias));
+
+#define EYAS_UK_WINDOW_DECLARE(name)                                \
+  void eyas_uk_window_##name##_f32_portable(const eyas_uk_window_t* call); \
+  void eyas_uk_window_##name##_f64_portable(const eyas_uk_window_t* call); \
+  void eyas_uk_window_##name##_i8_portable(const eyas_uk_window_t* call);  \
+  void eyas_uk_window_##name##_i32_portable(const eyas_uk_window_t* call);
+EYAS_UK_WINDOW_DECLARE(muladd)
+EYAS_UK_WINDOW_DECLARE(add)
+EYAS_UK_WINDOW_DECLARE(maximum)
+EYAS_UK_WINDOW_DECLARE(minimum)
+void eyas_uk_window_maxnum_f32_portable(const eyas_uk_window_t* call);
+void eyas_uk_window_maxnum_f64_portable(const eyas_uk_window_t* call);
+void eyas_uk_window_minnum_f32_portable(const eyas_uk_window_t* call);
+void eyas_uk_window_minnum_f64_portable(const eyas_uk_window_t* call);
+#undef EYAS_UK_WINDOW_DECLARE
+
+// The types of windows that no set but the portable one has.
+#define EYAS_UK_WINDOW_OTHERS(name)                                  \
+  [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable,       \
+  [EYAS_VMVX_TYPE_I8] = eyas_uk_window_##name##_i8_portable,         \
+  [EYAS_VMVX_TYPE_I32] = eyas_uk_window_##name##_i32_portable
+
+#endif  // EYAS_UKERNEL_PRODUCTS_H_

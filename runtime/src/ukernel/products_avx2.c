@@ -1,0 +1,76 @@
+// Sums of products and of windows with AVX2 and FMA.
+#if defined(__x86_64__)
+
+#pragma GCC target("avx2,fma,f16c,bmi,bmi2")
+#include <immintrin.h>
+
+#include "ukernel/products.h"
+
+// 16 registers: accumulators, the operands that are held, and one that passes by.
+#define EYAS_UK_BLOCKS_AVX2(X)                            \
+  X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1)         \
+  X(1, 2) X(2, 2) X(3, 2)                                 \
+  X(1, 4)
+#define EYAS_UK_PANELS_AVX2 4, 2, 2, 1, 1, 1
+#define EYAS_UK_TAILS_AVX2(X) X(1) X(2) X(3) X(4) X(5) X(6)
+
+// The first n of 8 lanes, n from 1 to 7.
+static inline __m256i first_lanes(int n) {
+  static const int32_t bits[15] = {-1, -1, -1, -1, -1, -1, -1};
+  return _mm256_loadu_si256((const __m256i*)(bits + 7 - n));
+}
+
+#define NAME(x) x##_f32
+#define ACC float
+#define VECTOR __m256
+#define LANES 8
+#define OPERAND __m256
+#define OPERAND_BYTES 32
+#define REGISTER "x"
+#define load_row(p) _mm256_set1_ps(*(const eyas_uk_f32_t*)(p))
+#define load_lanes(p) _mm256_loadu_ps((const float*)(p))
+#define load_some(p, n) _mm256_maskload_ps((const float*)(p), first_lanes(n))
+#define multiply_add(acc, row, lanes) _mm256_fmadd_ps(row, lanes, acc)
+#define load_acc(p) _mm256_loadu_ps((const float*)(p))
+#define store_acc(p, v) _mm256_storeu_ps(p, v)
+#define load_acc_some(p, n) _mm256_maskload_ps((const float*)(p), first_lanes(n))
+#define store_acc_some(p, n, v) _mm256_maskstore_ps(p, first_lanes(n), v)
+#define BLOCKS EYAS_UK_BLOCKS_AVX2
+#define MAX_ROWS 6
+#define PANELS_FOR_ROWS EYAS_UK_PANELS_AVX2
+#define TAILS EYAS_UK_TAILS_AVX2
+#define TAIL_ROWS 6
+#include "ukernel/products_blocks.h"
+
+#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
+                      EYAS_UK_WINDOW_OTHERS(name)}
+#define WINDOW_FLOAT(name) {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
+                            [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
+const eyas_uk_products_t eyas_uk_products_avx2 = {
+    .name = "avx2",
+    .width = 4,
+    .contract =
+        {
+            [EYAS_VMVX_CONTRACT_F32] = contract_f32,
+            [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_portable,
+            [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_portable,
+            [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_portable,
+            [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_portable,
+            [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_portable,
+            [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_portable,
+            [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_portable,
+        },
+    .window =
+        {
+            [EYAS_VMVX_WINDOW_MULADD] = WINDOW(muladd),
+            [EYAS_VMVX_WINDOW_ADD] = WINDOW(add),
+            [EYAS_VMVX_WINDOW_MAXIMUM] = WINDOW(maximum),
+            [EYAS_VMVX_WINDOW_MINIMUM] = WINDOW(minimum),
+            [EYAS_VMVX_WINDOW_MAXNUM] = WINDOW_FLOAT(maxnum),
+            [EYAS_VMVX_WINDOW_MINNUM] = WINDOW_FLOAT(minnum),
+        },
+};
+
+#else
+typedef int eyas_uk_not_this_architecture_t;
+#endif

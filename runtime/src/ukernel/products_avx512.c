@@ -1,0 +1,74 @@
+// Sums of products and of windows with AVX-512.
+#if defined(__x86_64__)
+
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2")
+#include <immintrin.h>
+
+#include "ukernel/products.h"
+
+// 32 registers: accumulators, the operands that are held, and one that passes by.
+#define EYAS_UK_BLOCKS_AVX512(X)                                                              \
+  X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1)                             \
+  X(9, 1) X(10, 1) X(11, 1) X(12, 1) X(13, 1) X(14, 1) X(15, 1) X(16, 1)                      \
+  X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2)                             \
+  X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(13, 2) X(14, 2)                                        \
+  X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(9, 3)                     \
+  X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)                                             \
+  X(1, 8) X(2, 8) X(3, 8)
+#define EYAS_UK_PANELS_AVX512 8, 8, 8, 4, 4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 1, 1
+#define EYAS_UK_TAILS_AVX512(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+
+#define NAME(x) x##_f32
+#define ACC float
+#define VECTOR __m512
+#define LANES 16
+#define OPERAND __m512
+#define OPERAND_BYTES 64
+#define REGISTER "v"
+#define load_row(p) _mm512_set1_ps(*(const eyas_uk_f32_t*)(p))
+#define load_lanes(p) _mm512_loadu_ps(p)
+#define load_some(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
+#define multiply_add(acc, row, lanes) _mm512_fmadd_ps(row, lanes, acc)
+#define load_acc(p) _mm512_loadu_ps(p)
+#define store_acc(p, v) _mm512_storeu_ps(p, v)
+#define load_acc_some(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
+#define store_acc_some(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
+#define BLOCKS EYAS_UK_BLOCKS_AVX512
+#define MAX_ROWS 16
+#define PANELS_FOR_ROWS EYAS_UK_PANELS_AVX512
+#define TAILS EYAS_UK_TAILS_AVX512
+#define TAIL_ROWS 8
+#include "ukernel/products_blocks.h"
+
+#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
+                      EYAS_UK_WINDOW_OTHERS(name)}
+#define WINDOW_FLOAT(name) {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
+                            [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
+const eyas_uk_products_t eyas_uk_products_avx512 = {
+    .name = "avx512",
+    .width = 4,
+    .contract =
+        {
+            [EYAS_VMVX_CONTRACT_F32] = contract_f32,
+            [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_portable,
+            [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_portable,
+            [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_portable,
+            [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_portable,
+            [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_portable,
+            [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_portable,
+            [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_portable,
+        },
+    .window =
+        {
+            [EYAS_VMVX_WINDOW_MULADD] = WINDOW(muladd),
+            [EYAS_VMVX_WINDOW_ADD] = WINDOW(add),
+            [EYAS_VMVX_WINDOW_MAXIMUM] = WINDOW(maximum),
+            [EYAS_VMVX_WINDOW_MINIMUM] = WINDOW(minimum),
+            [EYAS_VMVX_WINDOW_MAXNUM] = WINDOW_FLOAT(maxnum),
+            [EYAS_VMVX_WINDOW_MINNUM] = WINDOW_FLOAT(minnum),
+        },
+};
+
+#else
+typedef int eyas_uk_not_this_architecture_t;
+#endif
