@@ -26,9 +26,23 @@ mkdir -p "$build/generated"
 includes="-I$runtime/include -I$runtime/src -I$runtime/tests -I$build/generated"
 warnings="-std=c11 -Wall -Wextra -Wpedantic -Werror -fvisibility=hidden -D_GNU_SOURCE"
 
-# The VM's instruction table is one Python file; see CMakeLists.txt.
-isa=$runtime/../src/eyas/module/isa.py
-if [ -f "$isa" ]; then "$python" "$isa" --emit-c "$build/generated/eyas_isa.h"; fi
+# Each instruction table is one Python file; see CMakeLists.txt.
+for table in isa vmvx_isa; do
+  isa=$runtime/../src/eyas/module/$table.py
+  if [ -f "$isa" ]; then "$python" "$isa" --emit-c "$build/generated/eyas_$table.h"; fi
+done
+
+# archive DIRECTORY FLAGS: all of the runtime as DIRECTORY/libeyas.a. One object a source, named
+# after its path.
+archive() {
+  rm -rf "$1"
+  mkdir -p "$1"
+  find "$runtime/src" -name '*.c' | sort | while read -r source; do
+    name=$(echo "${source#"$runtime"/src/}" | tr / _)
+    printf '%s\0%s\0' "$source" "$1/${name%.c}.o"
+  done | xargs -0 -n 2 -P "$jobs" sh -c "$cc $warnings $2 $includes -c \"\$0\" -o \"\$1\""
+  ar rcs "$1/libeyas.a" "$1"/*.o
+}
 
 # An executable image that the C compiler's linker made, for the loader's test.
 $cc -O2 -shared -nostdlib -fPIC -fno-plt -fno-stack-protector "-I$runtime/include" \
@@ -48,15 +62,7 @@ for variant in $variants; do
     *) echo "unknown variant '$variant'; allowed: address, thread" >&2; exit 2 ;;
   esac
   objects=$build/$variant
-  rm -rf "$objects"
-  mkdir -p "$objects"
-  # One object a source, named after its path.
-  find "$runtime/src" -name '*.c' | sort | while read -r source; do
-    name=$(echo "${source#"$runtime"/src/}" | tr / _)
-    printf '%s\0%s\0' "$source" "$objects/${name%.c}.o"
-  done | xargs -0 -n 2 -P "$jobs" sh -c "$cc $warnings $flags $includes -c \"\$0\" -o \"\$1\""
-  rm -f "$objects/libeyas.a"
-  ar rcs "$objects/libeyas.a" "$objects"/*.o
+  archive "$objects" "$flags"
   find "$runtime/tests" -mindepth 2 -maxdepth 2 -path "$runtime/tests/$only/*_test.c" |
     sort | while read -r source; do
     name=$(echo "${source#"$runtime"/tests/}" | tr / _)
@@ -70,11 +76,12 @@ for variant in $variants; do
   done
 done
 
+archive "$build/bench" -O2
 for source in "$runtime"/tests/bench/*.c; do
   [ -f "$source" ] || continue
-  # shellcheck disable=SC2046,SC2086
-  $cc $warnings -O2 $includes "$source" $(find "$runtime/src/base" "$runtime/src/hal" -name '*.c') \
-    -lm -lpthread -o "$build/$(basename "${source%.c}")"
+  # shellcheck disable=SC2086
+  $cc $warnings -O2 $includes "$source" "$build/bench/libeyas.a" -lm -lpthread \
+    -o "$build/$(basename "${source%.c}")"
 done
 
 [ $failed -eq 0 ] && echo "all C tests passed"
