@@ -59,6 +59,7 @@ typedef struct eyas_hal_device_options_t {
   uint32_t thread_count;   // workers including the caller; 0: the CPUs this process may use
   uint64_t scratch_bytes;  // per worker, for executables; 0: the least, EYAS_MIN_SCRATCH_BYTES
   uint32_t spin_us;        // how long an idle worker spins before it sleeps
+  uint64_t step_budget;    // of each workgroup of bytecode, so that strange files end; 0: none
 } eyas_hal_device_options_t;
 
 // Fills in the defaults. Call it first, so that fields added later have their defaults too.

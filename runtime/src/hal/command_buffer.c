@@ -164,6 +164,28 @@ static void append_command(eyas_hal_command_buffer_t* commands, eyas_hal_command
   eyas_hal_commands(commands)[commands->commands.count++] = command;
 }
 
+// Code that is not trusted says what it writes; whoever lends it memory must agree.
+static eyas_status_t check_needs(const eyas_hal_dispatch_t* dispatch) {
+  const eyas_hal_executable_t* executable = dispatch->executable;
+  if (!executable->needs) return NULL;
+  const eyas_hal_export_needs_t* needs = &executable->needs[dispatch->ordinal];
+  const char* name = executable->export_names[dispatch->ordinal];
+  if (dispatch->binding_count != needs->binding_count ||
+      dispatch->constant_count != needs->constant_count) {
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "dispatch '%s' has %u bindings and %u constants; its code has %u and %u",
+                            name, dispatch->binding_count, dispatch->constant_count,
+                            needs->binding_count, needs->constant_count);
+  }
+  for (uint32_t i = 0; i < dispatch->binding_count && i < 64; ++i) {
+    if (!(needs->writes >> i & 1) || (dispatch->bindings[i].access & EYAS_HAL_ACCESS_WRITE)) continue;
+    return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
+                            "dispatch '%s', binding %u is given for reading only, but its code writes it",
+                            name, i);
+  }
+  return NULL;
+}
+
 static eyas_status_t check_dispatch(const eyas_hal_command_buffer_t* commands,
                                     const eyas_hal_dispatch_t* dispatch) {
   const eyas_hal_executable_t* executable = dispatch->executable;
@@ -200,7 +222,7 @@ static eyas_status_t check_dispatch(const eyas_hal_command_buffer_t* commands,
                             "%llu",
                             name, count[0], count[1], count[2], EYAS_HAL_MAX_WORKGROUPS);
   }
-  return NULL;
+  return check_needs(dispatch);
 }
 
 eyas_status_t eyas_hal_command_buffer_dispatch(eyas_hal_command_buffer_t* commands,

@@ -81,12 +81,20 @@ struct eyas_hal_buffer_t {
   void* release_user;
 };
 
+// What a dispatch of an export must be given, where the code itself says so.
+typedef struct eyas_hal_export_needs_t {
+  uint32_t binding_count;
+  uint32_t constant_count;
+  uint64_t writes;  // bit i: binding i is written
+} eyas_hal_export_needs_t;
+
 struct eyas_hal_executable_t {
   eyas_ref_t ref;
   eyas_hal_device_t* device;  // retained
   uint32_t export_count;
-  char** export_names;  // owned, one block
-  void* payload;        // the driver's
+  char** export_names;             // owned, one block
+  eyas_hal_export_needs_t* needs;  // by ordinal, owned, from the driver; NULL: unknown
+  void* payload;                   // the driver's
 };
 
 typedef struct eyas_hal_driver_t {

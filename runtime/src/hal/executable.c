@@ -107,6 +107,7 @@ void eyas_hal_executable_release(eyas_hal_executable_t* executable) {
   }
   eyas_hal_device_release(executable->device);
   free(executable->export_names);
+  free(executable->needs);
   free(executable);
 }
 

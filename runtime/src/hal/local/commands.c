@@ -31,7 +31,12 @@ static void prepare_command(const eyas_hal_command_buffer_t* recording,
     return;
   }
   const eyas_hal_local_executable_t* executable = command->executable->payload;
-  out_command->function = executable->functions[command->ordinal];
+  if (executable->bytecode) {
+    out_command->bytecode = executable->exports[command->ordinal].bytecode;
+  } else {
+    out_command->function = executable->exports[command->ordinal].function;
+  }
+  out_command->owner = executable->owner;
   eyas_dispatch_t* dispatch = &out_command->dispatch;
   dispatch->bindings = out_command->pointers;
   dispatch->binding_bytes = prepared->lengths + command->binding_begin;

@@ -16,6 +16,7 @@ static void destroy(eyas_hal_device_t* base) {
   pthread_mutex_destroy(&device->spares_mutex);
   for (uint32_t i = 0; i < EYAS_HAL_LOCAL_SPARES; ++i) free(device->spares[i].memory);
   free(device->scratch);
+  free(device->owners);
   free(device);
 }
 
@@ -206,13 +207,16 @@ static eyas_status_t create(const char* driver, uint32_t worker_count,
   }
   eyas_hal_local_device_t* device = calloc(1, sizeof(*device));
   if (device) device->scratch = aligned_alloc(64, (size_t)total);
-  if (!device || !device->scratch) {
+  if (device) device->owners = calloc(worker_count, sizeof(*device->owners));
+  if (!device || !device->scratch || !device->owners) {
+    if (device) free(device->scratch);
     free(device);
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a device");
   }
   eyas_status_t status = eyas_hal_pool_create(worker_count, options->spin_us, &device->pool);
   if (status) {
     free(device->scratch);
+    free(device->owners);
     free(device);
     return status;
   }
@@ -220,6 +224,7 @@ static eyas_status_t create(const char* driver, uint32_t worker_count,
   device->base.vtable = &vtable;
   device->base.driver = driver;
   device->scratch_bytes = scratch_bytes;
+  device->step_budget = options->step_budget;
   eyas_cpu_name(device->name, sizeof(device->name));
   pthread_mutex_init(&device->queue, NULL);
   pthread_mutex_init(&device->spares_mutex, NULL);

@@ -1,3 +1,4 @@
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,16 +16,39 @@
 
 bool eyas_hal_local_supports_format(eyas_hal_device_t* device, const char* format) {
   (void)device;
-  return strcmp(format, ELF_FORMAT) == 0;
+  return strcmp(format, ELF_FORMAT) == 0 || strcmp(format, EYAS_VMVX_FORMAT) == 0;
 }
 
 static eyas_status_t new_payload(eyas_hal_executable_t* executable,
                                  eyas_hal_local_executable_t** out_payload) {
   eyas_hal_local_executable_t* payload = calloc(
-      1, sizeof(*payload) + (size_t)executable->export_count * sizeof(payload->functions[0]));
+      1, sizeof(*payload) + (size_t)executable->export_count * sizeof(payload->exports[0]));
   if (!payload) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory");
   executable->payload = payload;  // freed with the executable from here on
   *out_payload = payload;
+  return NULL;
+}
+
+static eyas_status_t load_bytecode(eyas_hal_executable_t* executable,
+                                   eyas_hal_local_executable_t* payload, const void* bytes,
+                                   size_t length) {
+  static _Atomic uint64_t last_owner;
+  payload->owner = ++last_owner;
+  EYAS_RETURN_IF_ERROR(eyas_vmvx_load(bytes, length, &payload->bytecode));
+  executable->needs = calloc((size_t)executable->export_count + 1, sizeof(*executable->needs));
+  if (!executable->needs) {
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory");
+  }
+  for (uint32_t i = 0; i < executable->export_count; ++i) {
+    const eyas_vmvx_function_t** function = &payload->exports[i].bytecode;
+    EYAS_RETURN_IF_ERROR(
+        eyas_vmvx_lookup(payload->bytecode, executable->export_names[i], function));
+    executable->needs[i] = (eyas_hal_export_needs_t){
+        .binding_count = eyas_vmvx_function_bindings(*function),
+        .constant_count = eyas_vmvx_function_constants(*function),
+        .writes = eyas_vmvx_function_writes(*function),
+    };
+  }
   return NULL;
 }
 
@@ -32,13 +56,15 @@ eyas_status_t eyas_hal_local_executable_load(eyas_hal_device_t* device,
                                              eyas_hal_executable_t* executable, const char* format,
                                              const void* bytes, size_t length) {
   (void)device;
-  (void)format;
   eyas_hal_local_executable_t* payload = NULL;
   EYAS_RETURN_IF_ERROR(new_payload(executable, &payload));
+  if (strcmp(format, EYAS_VMVX_FORMAT) == 0) {
+    return load_bytecode(executable, payload, bytes, length);
+  }
   EYAS_RETURN_IF_ERROR(eyas_hal_elf_image_load(bytes, length, &payload->image));
   for (uint32_t i = 0; i < executable->export_count; ++i) {
     EYAS_RETURN_IF_ERROR(eyas_hal_elf_image_lookup(payload->image, executable->export_names[i],
-                                                   &payload->functions[i]));
+                                                   &payload->exports[i].function));
   }
   return NULL;
 }
@@ -49,7 +75,7 @@ eyas_status_t eyas_hal_local_executable_adopt(eyas_hal_device_t* device,
   (void)device;
   eyas_hal_local_executable_t* payload = NULL;
   EYAS_RETURN_IF_ERROR(new_payload(executable, &payload));
-  for (uint32_t i = 0; i < executable->export_count; ++i) payload->functions[i] = functions[i];
+  for (uint32_t i = 0; i < executable->export_count; ++i) payload->exports[i].function = functions[i];
   return NULL;
 }
 
@@ -58,5 +84,6 @@ void eyas_hal_local_executable_unload(eyas_hal_device_t* device,
   (void)device;
   eyas_hal_local_executable_t* payload = executable->payload;
   eyas_hal_elf_image_unload(payload->image);
+  eyas_vmvx_unload(payload->bytecode);
   free(payload);
 }

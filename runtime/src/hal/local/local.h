@@ -9,6 +9,7 @@
 #include "hal/driver.h"
 #include "hal/local/elf_image.h"
 #include "hal/local/pool.h"
+#include "vmvx/vmvx.h"
 
 extern const eyas_hal_driver_t eyas_hal_local_sync_driver;
 extern const eyas_hal_driver_t eyas_hal_local_task_driver;
@@ -31,6 +32,8 @@ typedef struct eyas_hal_local_device_t {
   eyas_hal_pool_t* pool;
   uint64_t scratch_bytes;  // per worker, a multiple of 64
   char* scratch;           // of all workers, one after the other
+  uint64_t* owners;        // by worker: who last used its scratch
+  uint64_t step_budget;    // of a workgroup of bytecode; 0: none
   pthread_mutex_t queue;   // held while a submission runs
   pthread_mutex_t spares_mutex;
   eyas_hal_local_spare_t spares[EYAS_HAL_LOCAL_SPARES];  // the last released first
@@ -40,10 +43,15 @@ static inline eyas_hal_local_device_t* eyas_hal_local_device(eyas_hal_device_t* 
   return (eyas_hal_local_device_t*)device;
 }
 
-// Payload of an executable.
+// Payload of an executable: machine code, functions of this process, or bytecode.
 typedef struct eyas_hal_local_executable_t {
-  eyas_hal_elf_image_t* image;     // NULL when the functions are of this process
-  eyas_dispatch_fn_t functions[];  // by ordinal
+  eyas_hal_elf_image_t* image;       // machine code
+  eyas_vmvx_executable_t* bytecode;  // bytecode
+  uint64_t owner;  // unlike that of any other executable; 0 for code that is trusted
+  union {
+    eyas_dispatch_fn_t function;
+    const eyas_vmvx_function_t* bytecode;
+  } exports[];  // by ordinal
 } eyas_hal_local_executable_t;
 
 eyas_status_t eyas_hal_local_executable_load(eyas_hal_device_t* device,

@@ -20,6 +20,13 @@ static void report_failure(eyas_hal_local_failure_t* failure, uint32_t command,
   failure->code = code;
 }
 
+// Bytecode must not see what others have left in the scratch memory.
+static void own_scratch(const eyas_hal_local_device_t* device, uint32_t worker, uint64_t owner) {
+  if (__builtin_expect(device->owners[worker] == owner, 1)) return;
+  device->owners[worker] = owner;
+  if (owner) memset(device->scratch + worker * device->scratch_bytes, 0, device->scratch_bytes);
+}
+
 static void run_workgroups(wave_run_t* run, const eyas_hal_local_command_t* command,
                            uint32_t worker, uint64_t begin, uint64_t count) {
   const eyas_dispatch_t* dispatch = &command->dispatch;
@@ -31,6 +38,13 @@ static void run_workgroups(wave_run_t* run, const eyas_hal_local_command_t* comm
       .scratch = run->device->scratch + worker * run->device->scratch_bytes,
       .scratch_bytes = run->device->scratch_bytes,
   };
+  own_scratch(run->device, worker, command->owner);
+  if (command->bytecode) {
+    int32_t code = eyas_vmvx_run(command->bytecode, dispatch, &workgroup, count,
+                                 run->device->step_budget);
+    if (code) report_failure(&run->commands->failure, command->index, &workgroup, code);
+    return;
+  }
   for (; count > 0; --count) {
     int32_t code = command->function(dispatch, &workgroup);
     if (__builtin_expect(code != 0, 0)) {
@@ -69,7 +83,7 @@ static void run_pieces(const eyas_hal_local_command_t* command, uint64_t begin, 
 
 static void run_items(wave_run_t* run, const eyas_hal_local_command_t* command, uint32_t worker,
                       uint64_t begin, uint64_t count) {
-  if (command->function) {
+  if (command->kind == EYAS_HAL_COMMAND_DISPATCH) {
     run_workgroups(run, command, worker, begin, count);
   } else {
     run_pieces(command, begin, count);
@@ -144,6 +158,14 @@ static void resolve_table(eyas_hal_local_commands_t* commands, const eyas_hal_ra
 
 static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
                                     const eyas_hal_local_failure_t* failure) {
+  const eyas_hal_command_t* command = &eyas_hal_commands(recording)[failure->command];
+  const eyas_hal_local_executable_t* executable = command->executable->payload;
+  if (executable->bytecode) {
+    return eyas_status_annotate(
+        eyas_vmvx_failure(executable->exports[command->ordinal].bytecode, failure->code),
+        "dispatch '%s', workgroup (%u, %u, %u)", eyas_hal_command_name(command), failure->id[0],
+        failure->id[1], failure->id[2]);
+  }
   if (failure->code == EYAS_WORKGROUP_BAD_DATA) {
     return eyas_status_make(
         EYAS_STATUS_INVALID_ARGUMENT, "dispatch '%s': a value in the data is not allowed, such as an index out of range",

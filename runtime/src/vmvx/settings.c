@@ -1,0 +1,28 @@
+#include "vmvx/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+eyas_status_t eyas_vmvx_settings(eyas_vmvx_settings_t* out_settings) {
+  const char* kernels = getenv("EYAS_VMVX_KERNELS");
+  if (kernels && !kernels[0]) kernels = NULL;
+  eyas_vmvx_settings_t settings = {.elements = eyas_uk_elements(kernels),
+                                   .products = eyas_uk_products(kernels)};
+  if (!settings.elements || !settings.products) {
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "EYAS_VMVX_KERNELS is '%s'; this CPU has no such microkernels. "
+                            "'portable' is always there",
+                            kernels ? kernels : "");
+  }
+  settings.width = settings.products->width;
+  const char* width = getenv("EYAS_VMVX_WIDTH");
+  if (width && width[0]) {
+    if (!strchr("1248", width[0]) || width[1]) {
+      return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                              "EYAS_VMVX_WIDTH is '%s'; allowed are 1, 2, 4 and 8", width);
+    }
+    settings.width = (unsigned)(width[0] - '0');
+  }
+  *out_settings = settings;
+  return NULL;
+}
