@@ -105,6 +105,10 @@ class Assembler:
             self._entry[key] = self._emit(self._entry_code, isa.BY_NAME[name], [None, *operands])
         return self._entry[key]
 
+    def local_at_entry(self, size: int) -> Scalar:
+        """The address of memory of the workgroup's own, given once before all other instructions."""
+        return self._emit(self._entry_code, isa.BY_NAME["local"], [None, self.const(size)])
+
     def data_offset(self, data: bytes, alignment: int = 16) -> int:
         """Adds constant data, once, and returns where it is; `data(None, offset)` gives the address."""
         key = (bytes(data), alignment)

@@ -69,7 +69,7 @@ def read_function(record: bytes) -> Function:
 
 class _Reader:
     def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+        self.data, self.at = bytes(data), 0
 
     def bytes(self, count: int) -> bytes:
         if count > len(self.data) - self.at:

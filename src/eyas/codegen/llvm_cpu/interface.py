@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith, builtin, func, llvm, memref
+from torch_mlir.dialects import arith, func, llvm, memref
+
+from eyas.codegen.common.memrefs import descriptor
 
 # Byte offsets of the ABI structs.
 _DISPATCH_BINDINGS, _DISPATCH_CONSTANTS = 0, 16
@@ -67,32 +69,11 @@ class Interface:
     def binding(self, ordinal: int, type_: mlir.MemRefType, sizes: Sequence[mlir.Value], strides: Sequence[mlir.Value]):
         """Binding `ordinal` as a memref whose descriptor says `sizes` and `strides` (index values)."""
         pointer = self._load_pointer(self._load_pointer(self.dispatch, _DISPATCH_BINDINGS), 8 * ordinal)
-        return self._memref(pointer, type_, sizes, strides)
+        return descriptor(pointer, type_, sizes, strides)
 
     def scratch(self, type_: mlir.MemRefType, size: mlir.Value) -> mlir.Value:
         """The worker's own memory, of SCRATCH_BYTES, as a flat memref."""
-        return self._memref(self._load_pointer(self.workgroup, _WORKGROUP_SCRATCH), type_, [size], [self.index(1)])
-
-    def _memref(
-        self, pointer: mlir.Value, type_: mlir.MemRefType, sizes: Sequence[mlir.Value], strides: Sequence[mlir.Value]
-    ) -> mlir.Value:
-        i64 = mlir.IntegerType.get_signless(64)
-        rank = len(sizes)
-        fields = "ptr, ptr, i64" + (f", array<{rank} x i64>, array<{rank} x i64>" if rank else "")
-        struct = mlir.Type.parse(f"!llvm.struct<({fields})>")
-        value = llvm.PoisonOp(struct).result
-
-        def insert(item: mlir.Value, *position: int) -> None:
-            nonlocal value
-            value = llvm.InsertValueOp(value, item, mlir.DenseI64ArrayAttr.get(list(position))).result
-
-        insert(pointer, 0)
-        insert(pointer, 1)
-        insert(llvm.ConstantOp(i64, mlir.IntegerAttr.get(i64, 0)).result, 2)
-        for position, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-            insert(arith.IndexCastOp(i64, size).result, 3, position)
-            insert(arith.IndexCastOp(i64, stride).result, 4, position)
-        return builtin.UnrealizedConversionCastOp([type_], [value]).results[0]
+        return descriptor(self._load_pointer(self.workgroup, _WORKGROUP_SCRATCH), type_, [size], [self.index(1)])
 
     def _load_pointer(self, base: mlir.Value, offset: int) -> mlir.Value:
         return llvm.LoadOp(mlir.Type.parse("!llvm.ptr"), self._at(base, offset)).result

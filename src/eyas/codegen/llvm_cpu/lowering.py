@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith, func, memref, scf, vector
+from torch_mlir.dialects import func, vector
 
+from eyas.codegen.common.memrefs import expand_strided_copies
 from eyas.ir.diagnostics import raise_as_compile_error
 from eyas.ir.passes import run_upstream
 from eyas.ir.walk import find_ops
@@ -64,7 +65,7 @@ def lower_to_llvm(module: mlir.Module, target: Target) -> None:
     try:
         with module.context, mlir.Location.unknown():
             _call_libm(module)
-            _expand_strided_copies(module)
+            expand_strided_copies(module)
             run_upstream(module, ",".join(pipeline(target)))
             _make_private_internal(module)
             _hoist_static_allocas(module)
@@ -99,30 +100,6 @@ def _call_libm(module: mlir.Module) -> None:
                     value = func.call([element], symbol, [vector.extract(operand, [], [lane])])
                     result = vector.insert(value, result, [], [lane])
         op.results[0].replace_all_uses_with(result)
-        op.erase()
-
-
-def _expand_strided_copies(module: mlir.Module) -> None:
-    """Makes loops of the copies that upstream would turn into a call of its own runtime library (`memrefCopy`)."""
-    for op in _operations(module, "memref.copy"):
-        source, destination = op.operands
-        types = [mlir.MemRefType(value.type) for value in (source, destination)]
-        if all(kind.layout == mlir.AffineMapAttr.get(mlir.AffineMap.get_identity(kind.rank)) for kind in types):
-            continue
-        with mlir.InsertionPoint(op), op.location:
-            zero, one = (arith.constant(mlir.IndexType.get(), value) for value in (0, 1))
-            indices: list[mlir.Value] = []
-            insertion = mlir.InsertionPoint(op)
-            for dim in range(types[0].rank):
-                with insertion:
-                    size = memref.dim(source, arith.constant(mlir.IndexType.get(), dim))
-                    loop = scf.ForOp(zero, size, one)
-                indices.append(loop.induction_variable)
-                with mlir.InsertionPoint(loop.body):
-                    end = scf.YieldOp([])
-                insertion = mlir.InsertionPoint(end)
-            with insertion:
-                memref.store(memref.load(source, indices), destination, indices)
         op.erase()
 
 
