@@ -5,10 +5,7 @@ Every engine gets the settings that its makers recommend for latency on a CPU, a
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,45 +118,18 @@ def _inductor(name: str, folder: Path, threads: int) -> Session:
 PEERS = Path(__file__).parents[2] / "build" / "peers"
 """Where `make bench-cpu` installs the engines that Eyas itself does not need."""
 
-IREE_FLAGS = {"plain": (), "data tiling": ("--iree-opt-data-tiling", "--iree-dispatch-creation-data-tiling")}
 
+def iree(backend: str, *flags: str) -> Callable[[str, Path, int], Session]:
+    """IREE on the ONNX file, for one of its backends."""
 
-def _iree(flags: str) -> Callable[[str, Path, int], Session]:
     def open_(name: str, folder: Path, threads: int) -> Session:
-        from iree import runtime
+        from benchmarks.cpu.iree import compile_module, import_onnx, open_module, results, version
 
-        path = folder / f"iree_{flags.replace(' ', '_')}.vmfb"
-        if not path.exists():
-            _iree_compile(folder, path, IREE_FLAGS[flags])
-        runtime.flags.parse_flags(f"--task_topology_group_count={threads}")
-        config = runtime.Config("local-task")
-        module = runtime.load_vm_module(runtime.VmModule.mmap(config.vm_instance, str(path)), config)
-        entry = module[next(name for name in module.vm_module.function_names if not name.startswith("_"))]
-        inputs = load_arrays(folder / INPUTS_FILE)
-        return Session(importlib.metadata.version("iree-base-runtime"), lambda: entry(*inputs), _iree_results)
+        path = compile_module(import_onnx(folder / ONNX_FILE), backend, flags)
+        entry, inputs = open_module(path, threads), load_arrays(folder / INPUTS_FILE)
+        return Session(version(), lambda: entry(*inputs), results)
 
     return open_
-
-
-def _iree_results(answer: Any) -> list[np.ndarray]:
-    return [np.asarray(part.to_host()) for part in (answer if isinstance(answer, (tuple, list)) else [answer])]
-
-
-def _iree_compile(folder: Path, path: Path, flags: tuple[str, ...]) -> None:
-    text, tools = folder / "iree.mlir", PEERS / "bin"
-    if not text.exists():
-        _run(str(tools / "iree-import-onnx"), str(folder / ONNX_FILE), "-o", str(text))
-    device = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
-    cpu = ("--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3")
-    _run(str(tools / "iree-compile"), str(text), "-o", str(path), *device, *cpu, *flags)
-
-
-def _run(*command: str) -> None:
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=900)
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        reason = next((line for line in lines if "error:" in line), lines[-1] if lines else f"exit {done.returncode}")
-        raise RuntimeError(f"{Path(command[0]).name}: {reason.partition('error:')[2] or reason}"[:200])
 
 
 def _xla(name: str, folder: Path, threads: int) -> Session:
@@ -175,8 +145,8 @@ ENGINES: Mapping[str, Engine] = {
     "eager": Engine("PyTorch eager", _eager),
     "inductor": Engine("Inductor", _inductor),
     "xla": Engine("XLA", _xla),
-    "iree": Engine("IREE", _iree("plain")),
-    "iree_tiled": Engine("IREE, data tiling", _iree("data tiling")),
+    "iree": Engine("IREE", iree("llvm-cpu")),
+    "iree_tiled": Engine("IREE, data tiling", iree("llvm-cpu", "data-tiling")),
 }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import queue
 import statistics
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,11 @@ from benchmarks.cpu.engines import environment
 TOLERANCE = 1e-3
 """Largest difference from PyTorch over its largest value; engines that are further away are not timed."""
 ROUND_MS = 600.0
+LONG_MS = 2000.0
+"""Runs longer than this need no warming up, and one of them is a turn."""
+LAST_MS = 10_000.0
+"""Runs longer than this are timed in the first round only."""
+ENGINES = "benchmarks.cpu.engines"
 
 
 @dataclass
@@ -45,16 +52,22 @@ class Result:
 class Worker:
     """A child with one engine; `turn` has it run for a while."""
 
-    def __init__(self, engine: str, model: str, folder: Path, threads: int, log: IO[str]) -> None:
+    def __init__(
+        self, suite: str, engine: str, model: str, folder: Path, threads: int, log: IO[str], limit_s: float | None
+    ) -> None:
         self.result = Result(model, engine, threads)
-        command = [sys.executable, "-m", "benchmarks.cpu.worker", engine, model, str(folder), str(threads)]
+        self.limit_s = limit_s
+        command = [sys.executable, "-m", "benchmarks.cpu.worker", suite, engine, model, str(folder), str(threads)]
         pipe = subprocess.PIPE
         self.child = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=log, text=True, bufsize=1, env=environment(threads)
         )
-        opened = self._read()
-        self.result.version, self.result.error = opened.get("version", ""), opened.get("error")
-        self.result.reason = opened.get("failed", "")
+        self.lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        opened = self._read(None)
+        self.result.version = opened.get("version", "")
+        answered = opened if "failed" in opened else self._read(limit_s)
+        self.result.error, self.result.reason = answered.get("error"), answered.get("failed", "")
         if not self.result.reason and not (self.result.error is not None and self.result.error <= TOLERANCE):
             self.result.reason = f"wrong: {self.result.error:.1e} from PyTorch"
         if self.result.reason:
@@ -62,8 +75,14 @@ class Worker:
 
     def turn(self) -> None:
         """Warms up, then runs about `ROUND_MS` long."""
-        warm = self._ask(2)
-        self.result.rounds_ms.append(self._ask(max(3, min(200, round(ROUND_MS / max(min(warm), 1e-3))))))
+        if self.result.reason or (self.result.median_ms or 0) > LAST_MS:
+            return
+        times = self._ask(1)
+        if times and times[0] <= LONG_MS:
+            warm = [*times, *self._ask(1)]
+            times = self._ask(max(3, min(200, round(ROUND_MS / max(min(warm), 1e-3)))))
+        if times:
+            self.result.rounds_ms.append(times)
 
     def close(self) -> None:
         self.child.kill()
@@ -72,18 +91,41 @@ class Worker:
     def _ask(self, runs: int) -> list[float]:
         assert self.child.stdin is not None
         print(json.dumps({"runs": runs}), file=self.child.stdin, flush=True)
-        return self._read()["ms"]
+        answer = self._read(None if self.limit_s is None else runs * self.limit_s)
+        self.result.reason = answer.get("failed", "")
+        return answer.get("ms", [])
 
-    def _read(self) -> dict:
+    def _listen(self) -> None:
         assert self.child.stdout is not None
-        line = self.child.stdout.readline()
+        for line in self.child.stdout:
+            self.lines.put(line)
+        self.lines.put("")
+
+    def _read(self, limit_s: float | None) -> dict:
+        """The child's next line; without one in time it is killed."""
+        try:
+            line = self.lines.get(timeout=limit_s)
+        except queue.Empty:
+            self.close()
+            return {"failed": f"no answer within {limit_s:g} s"}
         return json.loads(line) if line else {"failed": f"the process died with {self.child.wait()}"}
 
 
-def measure(model: str, engines: Sequence[str], folder: Path, threads: int, rounds: int) -> list[Result]:
-    """Times all engines on one model in turns; the order of a round is turned by one each time."""
+def measure(
+    model: str,
+    engines: Sequence[str],
+    folder: Path,
+    threads: int,
+    rounds: int,
+    suite: str = ENGINES,
+    limit_s: float | None = None,
+) -> list[Result]:
+    """Times all engines on one model in turns; the order of a round is turned by one each time.
+
+    `suite` is the module that has the engines. A run that takes longer than `limit_s` is the engine's last.
+    """
     with open(folder / "engines.log", "a", encoding="utf-8") as log:
-        workers = [Worker(engine, model, folder, threads, log) for engine in engines]
+        workers = [Worker(suite, engine, model, folder, threads, log, limit_s) for engine in engines]
         running = [worker for worker in workers if not worker.result.reason]
         try:
             for turn in range(rounds):
