@@ -56,21 +56,15 @@ int eyas_vmvx_tile_load_inside(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at)
     eyas_vmvx_tile_fill(tile, otherwise, bytes, f->rows * f->columns);
     return 0;
   }
-  // The span is that of the box, which need not hold the element at (0, 0).
-  eyas_vmvx_span_t start = {0, 0, false}, span = {0, memory_bytes, false};
-  int64_t row_start = 0, column_start = 0;
-  eyas_vmvx_span_add(&start, (int64_t)first_row, row_bytes);
-  eyas_vmvx_span_add(&start, (int64_t)first, column_bytes);
-  if (start.too_far) return EYAS_VMVX_FAIL_BOUNDS;
-  row_start = (int64_t)first_row * row_bytes;
-  column_start = (int64_t)first * column_bytes;
-  span.first = row_start + column_start;
-  span.end += span.first;
+  // The address is that of the element at (0, 0), which may lie before its buffer; the box begins
+  // inside, and what it reaches is checked from there.
+  uint64_t begin = (uint64_t)address + (uint64_t)first_row * (uint64_t)row_bytes +
+                   (uint64_t)first * (uint64_t)column_bytes;
+  eyas_vmvx_span_t span = {0, memory_bytes, false};
   eyas_vmvx_span_add(&span, (int64_t)rows - 1, row_bytes);
   eyas_vmvx_span_add(&span, (int64_t)columns - 1, column_bytes);
-  const char* memory = eyas_vmvx_reach(f, address, &span, false);
+  const char* memory = eyas_vmvx_reach(f, (int64_t)begin, &span, false);
   if (EYAS_VMVX_UNLIKELY(!memory)) return EYAS_VMVX_FAIL_BOUNDS;
-  memory = (const char*)((uintptr_t)memory + (uintptr_t)row_start + (uintptr_t)column_start);
   eyas_uk_load_t load = (eyas_uk_load_t)at[4].function;
   eyas_vmvx_tile_fill(tile, otherwise, bytes, first_row * f->columns);
   eyas_vmvx_tile_fill(tile + end_row * pitch, otherwise, bytes, (f->rows - end_row) * f->columns);
