@@ -142,8 +142,8 @@ int eyas_vmvx_tile_gather(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
     most = index[i] > most ? index[i] : most;
   }
   eyas_vmvx_span_t span = {0, 0, false};
-  eyas_vmvx_span_add(&span, least, memory_bytes);
-  eyas_vmvx_span_add(&span, most, memory_bytes);
+  if (least < 0) eyas_vmvx_span_add(&span, least, memory_bytes);
+  if (most > 0) eyas_vmvx_span_add(&span, most, memory_bytes);
   span.end += memory_bytes;
   const char* memory = eyas_vmvx_reach(f, address, &span, false);
   if (EYAS_VMVX_UNLIKELY(!memory)) return EYAS_VMVX_FAIL_BOUNDS;
