@@ -50,8 +50,8 @@ def why_not_packed(kernel: Kernel, tiles: Sequence[Tile], binding: int) -> str |
     if access.storage.is_output or access.guards or any(size != Size(0) for size in access.offset):
         return "it is written, or only a part of it is read"
     columns = access.storage.shape[-1].static if access.storage.shape else None
-    if product(access.storage.shape).static is None or columns is None:
-        return "its shape is dynamic"
+    if not product(access.storage.shape).static or not columns:
+        return "its shape is dynamic, or it has no elements"
     if loop is None or loop in nest.reductions or access.strides[loop] != Size(1) or nest.loops[loop] != Size(columns):
         return "its last dimension is not the loop of the lanes"
     for other, stride in enumerate(access.strides):

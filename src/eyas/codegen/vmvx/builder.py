@@ -207,10 +207,14 @@ class Builder:
         shape = modes(target.extent, source.extent)
         self.change(target, "tmov", (source, int(target.type), shape))
 
-    def change(self, target: Tile, name: str, operands: Sequence[Scalar | Tile | int]) -> None:
+    def change(
+        self, target: Tile, name: str, operands: Sequence[Scalar | Tile | int],
+        shape: tuple[Scalar | None, Scalar | None] | None = None,
+    ) -> None:  # fmt: skip
         """An instruction that writes (and may read) a variable."""
         assert target.is_variable
-        self.stack[-1].items.append(Instruction(name, [target, *operands], (target.rows, target.columns), target))
+        shape = shape or (target.rows, target.columns)
+        self.stack[-1].items.append(Instruction(name, [target, *operands], shape, target))
 
     def effect(
         self, name: str, operands: Sequence[Scalar | Tile | int], shape: tuple[Scalar | None, Scalar | None] | None

@@ -126,7 +126,7 @@ class NestEmitter:
     def _piece(self, loop: int, start: Scalar, most: Scalar, high: Scalar) -> Scalar:
         """How many points there are from `start` on."""
         extent = self.nest.loops[loop].static
-        if most.constant is not None and extent is not None:
+        if most.constant and extent is not None:
             piece = self.pieces.get(loop, extent)
             if extent % most.constant == 0 and piece % most.constant == 0:
                 return most

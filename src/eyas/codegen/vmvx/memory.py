@@ -42,6 +42,8 @@ class Memory:
     def __init__(self, kernel: Kernel, builder: Builder):
         self.kernel, self.builder = kernel, builder
         self.bases: dict[int, Scalar] = {}
+        self.kept: list[Storage] = []
+        """Storages that emitters made; they are known by their identity."""
         self.scalars: dict[mlir.Value, Tile] = {}
         self.block_start: tuple[int, Scalar] | None = None
         """The loop that runs in blocks, and where the block begins that locals hold."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eyas.codegen.vmvx.strategies.base import Strategy
+from eyas.codegen.vmvx.strategies.contraction import Contraction
 from eyas.codegen.vmvx.strategies.loops import Loops
 from eyas.codegen.vmvx.strategies.rows import Rows
+from eyas.codegen.vmvx.strategies.windows import Windows
 
-STRATEGIES: Sequence[type[Strategy]] = (Rows, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Windows, Contraction, Rows, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]

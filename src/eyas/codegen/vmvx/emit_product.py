@@ -1,0 +1,146 @@
+"""Sums of products by `tcontract`: a panel of columns is read once from memory, and rows stream past it.
+
+The right operand lies in panels of 16 columns, one after the other (weights that `pack-weights` stored so), or its rows
+are read where they are, or each block of columns copies its part into panels in the workgroup's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eyas.codegen.common.kernel import Access, Nest, Storage, Unsupported
+from eyas.codegen.common.sizes import ZERO, Size, product
+from eyas.codegen.llvm_cpu.panels import in_panels
+from eyas.codegen.llvm_cpu.schedule import Tile
+from eyas.codegen.vmvx.builder import Scalar
+from eyas.codegen.vmvx.builder import Tile as Value
+from eyas.codegen.vmvx.emit import Bounds, KernelEmitter
+from eyas.codegen.vmvx.emit_sum import SumEmitter
+from eyas.codegen.vmvx.memory import View
+from eyas.codegen.vmvx.products import LEVELS, STEPS, Product, product_of
+from eyas.codegen.vmvx.types import element_bytes, memory_type
+from eyas.module.vmvx_isa import MAX_ELEMENTS, PANEL, Extent, modes
+
+STAGED_BYTES = 512 * 1024
+"""The largest panel that a block of columns copies, for one unit of width."""
+
+
+class ProductEmitter(SumEmitter):
+    levels = LEVELS
+
+    def __init__(self, parent: KernelEmitter, nest: Nest, tile: Tile, bounds: Bounds):
+        super().__init__(parent, nest, tile, bounds)
+        found = product_of(self.nest, self.lane, tile.unroll_loop)
+        if isinstance(found, str):
+            raise Unsupported(found)
+        self.product, self.right = found, found.right
+        self.step = STEPS[found.kind]
+        self.each = element_bytes(found.right.storage.element)
+        self.panel_bytes = self.builder.const(PANEL * self.each)
+        self.panels: Scalar | None = None
+        self.is_packed = found.right.storage.binding in parent.schedule.packed
+        if self.is_packed:
+            parts = in_panels(self.nest, parent.schedule.packed, self.lane, PANEL)
+            self.packed = [_right(part, found) for part in parts]
+        elif self.step > 1:
+            raise Unsupported("elements of a column that should lie together do not")
+        elif found.right.strides[self.lane] != Size(1):
+            self._stage_in_local()
+        if self.step > 1:
+            self._check_neighbours(self.loops[-1])
+
+    def _check_neighbours(self, loop: int) -> None:
+        extent = self.nest.loops[loop].static
+        if self.product.left.strides[loop] != Size(1) or extent is None or extent % self.step:
+            raise Unsupported(f"the innermost sum is not one of {self.step} neighbours at a time")
+        if any(window.tap == loop for window in self.windows):
+            raise Unsupported("the innermost sum is cut off at edges")
+
+    def _tile_sizes(self) -> tuple[Scalar, Scalar]:
+        builder, row = self.builder, self.tile.unroll_loop
+        columns = builder.mul(builder.scalar("width"), builder.const(PANEL))
+        extent = self._span(self.lane)
+        if extent.constant is not None and extent.constant <= PANEL:
+            columns = extent
+        if row is None:
+            return builder.const(1), columns
+        return builder.min(self._span(row), builder.const(self.tile.unroll)), columns
+
+    def _column_blocks(self, view: View, most: Scalar, then: Callable[[View], None]) -> None:
+        if not self.is_packed:
+            super()._column_blocks(view, most, then)
+            return
+        builder, extent = self.builder, self.nest.loops[self.lane].static
+        assert extent is not None, "panels are of static shape"
+        low, high = self._bounds(self.lane)
+        whole = extent // PANEL * PANEL
+        if whole:
+            rows = (product(self.product.right.storage.shape).static or 0) // extent
+            self.right, self.panel_bytes = self.packed[0], builder.const(rows * PANEL * self.each)
+            end = builder.min(high, builder.const(whole)) if extent > whole else high
+            with builder.loop(low, end, most, self.lane in self.bounds and extent == whole) as start:
+                then(view.with_columns(self.lane, start, builder.min(most, builder.sub(end, start))))
+        if extent > whole:
+            self.right, self.panel_bytes = self.packed[1], builder.const(0)
+            with builder.loop(builder.max(low, builder.const(whole)), high, builder.const(PANEL)) as start:
+                then(view.with_columns(self.lane, start, builder.const(extent - whole)))
+
+    def _sum(self, total: Value, view: View, loops: list[int]) -> None:
+        left, one = self.product.left, self.builder.const(1)
+        row_bytes, _ = self.memory.steps(left, view)
+        right = self.memory.address(self.right, view)
+        operands = [self.memory.address(left, view), row_bytes, right, self.panel_bytes]
+        levels = self._levels(loops, left, self.right, self.step)
+        shape = (view.rows or one, view.columns or one)
+        self.builder.change(total, f"tcontract_{self.product.kind}", [*operands, *levels], shape)
+
+    # Panels in the workgroup's memory.
+
+    def _stage_in_local(self) -> None:
+        """The right operand becomes one in memory of the workgroup: for each panel, all steps of the sum by columns."""
+        source, builder = self.product.right, self.builder
+        self.staged_loops = [loop for loop in self.loops if source.strides[loop] != ZERO]
+        strides, depth = [ZERO] * len(self.nest.loops), Size(PANEL)
+        for loop in reversed(self.staged_loops):
+            strides[loop], depth = depth, depth * self.nest.loops[loop]
+        if depth.static is None or depth.static * self.each > STAGED_BYTES:
+            raise Unsupported("a panel is too large for the workgroup's memory")
+        storage = Storage("panels", source.storage.element, (depth,))
+        self.panel_bytes = builder.const(depth.static * self.each)
+        self.panels = builder.local(builder.mul(builder.scalar("width"), self.panel_bytes))
+        self.memory.bases[id(storage)] = self.panels
+        self.memory.kept.append(storage)
+        self.right = Access(storage, (), tuple(strides))
+
+    def _prepare(self, view: View) -> None:
+        """Copies the columns of a block, panel by panel."""
+        if self.panels is None:
+            return
+        builder, source, one = self.builder, self.product.right, self.builder.const(1)
+        low = view.indices[self.lane]
+        assert low is not None
+        end = builder.add(low, view.columns or one)
+        each, pitch = builder.const(self.each), builder.const(PANEL * self.each)
+        memory = int(memory_type(source.storage.element))
+        with builder.loop(low, end, builder.const(PANEL), True) as start:
+            number = builder.div(builder.sub(start, low), builder.const(PANEL))
+            target = builder.mul(number, self.panel_bytes)
+            columns = view.with_columns(self.lane, start, builder.min(builder.const(PANEL), builder.sub(end, start)))
+
+            def copy(inside: View) -> None:
+                value = self.memory.load(source, inside)
+                place = builder.add(self.memory.address(self.right, inside), target)
+                shape = (inside.rows or one, inside.columns or one)
+                builder.effect(
+                    "tstore", (value, place, pitch, each, memory, modes(Extent.FULL, value.extent), 1), shape
+                )
+
+            rows = self.staged_loops[-1] if self.staged_loops else None
+            most = builder.const(MAX_ELEMENTS // PANEL)
+            self._enter(self.staged_loops[:-1], columns, lambda at: self._blocks(rows, most, at, View.with_rows, copy))
+
+
+def _right(nest: Nest, found: Product) -> Access:
+    access = nest.statements[0].inputs[found.right_input]
+    assert isinstance(access, Access)
+    return access

@@ -1,0 +1,119 @@
+"""Matrix products and convolutions: tiles of sums, with weights in panels.
+
+Columns are where the right operand changes, rows where the left one does. Blocks of columns are outermost within a
+workgroup, so that a panel is read from memory once and all rows go past it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from eyas.codegen.common.kernel import Kernel, Nest
+from eyas.codegen.common.sizes import ONE, ZERO, Size
+from eyas.codegen.common.windows import Window
+from eyas.codegen.llvm_cpu.panels import why_not_packed
+from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
+from eyas.codegen.llvm_cpu.strategies.distribute import distribute_panels
+from eyas.codegen.vmvx.emit import NestEmitter
+from eyas.codegen.vmvx.emit_product import ProductEmitter
+from eyas.codegen.vmvx.emit_sum import why_no_rows, without_padding
+from eyas.codegen.vmvx.products import STEPS, Product, product_of
+from eyas.codegen.vmvx.strategies.nests import NestStrategy
+from eyas.module.vmvx_isa import PANEL
+from eyas.targets import Target
+
+# Columns that a workgroup has at least, where there are so many: the block of a wide machine.
+_COLUMNS = 64
+# How many rows a tile of sums may have, the best first.
+_ROWS = (8, 7, 6, 5, 4, 3, 2, 1)
+
+
+@dataclass(frozen=True)
+class Contraction(NestStrategy):
+    name: ClassVar[str] = "contraction"
+
+    @classmethod
+    def choose(cls, kernel: Kernel | None, target: Target) -> Contraction | str:
+        del target
+        if kernel is None:
+            return "not expressible as loop nests"
+        if len(kernel.nests) != 1:
+            return "more than one loop nest"
+        stripped = without_padding(kernel.nests[0])
+        if isinstance(stripped, str):
+            return stripped
+        nest, windows = stripped
+        tile = product_tile(nest, nest.parallel, windows)
+        if isinstance(tile, str):
+            return tile
+        grid = distribute_panels(kernel, replace(tile, width=_COLUMNS))
+        chosen = cls(kernel, Schedule((tile,), grid))
+        if STEPS[chosen.product.kind] > 1:
+            return "weights of this type should lie in panels"
+        return chosen.tried()
+
+    @property
+    def emitters(self) -> list[type[NestEmitter]]:
+        return [ProductEmitter]
+
+    @property
+    def product(self) -> Product:
+        tile = self.schedule.tiles[0]
+        assert tile.vector_loop is not None
+        stripped = without_padding(self.kernel.nests[0])
+        assert not isinstance(stripped, str)
+        found = product_of(stripped[0], tile.vector_loop, tile.unroll_loop)
+        assert isinstance(found, Product)
+        return found
+
+    @property
+    def packable(self) -> tuple[int, ...]:
+        binding = self.product.right.storage.binding
+        if binding is None or why_not_packed(self.kernel, self.schedule.tiles, binding):
+            return ()
+        return (binding,)
+
+
+def product_tile(nest: Nest, loops: list[int], windows: Sequence[Window] = ()) -> Tile | str:
+    """Columns and rows among some parallel loops of a nest that begins with a product; or why there are none."""
+    reason = "no columns"
+    for lane in reversed(loops):
+        found = product_of(nest, lane, None)
+        if isinstance(found, str):
+            reason = found
+            continue
+        if nest.loops[lane] == ONE:
+            continue
+        outputs = [output for one in nest.statements for output in one.outputs if output is not None]
+        if any(output.strides[lane] != ONE for output in outputs) and found.right.strides[lane] != ONE:
+            reason = "neither the result nor an operand has neighbours along the columns"
+            continue
+        candidates = [
+            loop
+            for loop in reversed(loops)
+            if loop != lane and nest.loops[loop] != ONE and found.right.strides[loop] == ZERO
+            and found.left.strides[loop] != ZERO and why_no_rows(list(windows), lane, loop) is None
+        ]  # fmt: skip
+        row = max(candidates, key=lambda loop: _rows_score(nest.loops[loop]), default=None)
+        count = 1 if row is None else best_rows(nest.loops[row])
+        apart = (lane, row)
+        inside = tuple(loop for loop in loops if loop not in apart and found.right.strides[loop] == ZERO)
+        return Tile(PANEL, lane, 1, row, count, inside)
+    return reason
+
+
+def best_rows(extent: Size) -> int:
+    """Rows of a tile that divide a loop into few tiles of nearly one size."""
+    if not extent.static:
+        return _ROWS[0]
+    tiles = -(-extent.static // _ROWS[0])
+    return -(-extent.static // tiles)
+
+
+def _rows_score(extent: Size) -> float:
+    """How full the tiles along a loop are, and that later loops come first when they are as good."""
+    if not extent.static:
+        return float(_ROWS[0])
+    return extent.static / -(-extent.static // _ROWS[0])
