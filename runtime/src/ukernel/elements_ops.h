@@ -184,14 +184,14 @@ static inline double round_bf16_f64(double x) {
 
 // --- integers ------------------------------------------------------------------------------------
 
-// A zero divisor becomes one, and so does -1 where the quotient would not fit.
+// Zero divides like one. Minus one is by hand, since the quotient may not fit.
+#define NEGATED(value) (S)((W)0 - (W)(value))
 #define DIVISOR_S ((b == 0) | (b == -1) ? (S)1 : b)
 #define DIVISOR_U ((U)b == 0 ? (U)1 : (U)b)
-#define NEGATED(value) (S)((W)0 - (W)(value))
-#define QUOTIENT_S (b == 0 ? (S)0 : b == -1 ? NEGATED(a) : (S)(a / DIVISOR_S))
-#define REMAINDER_S (b == 0 ? a : b == -1 ? (S)0 : (S)(a % DIVISOR_S))
-#define QUOTIENT_U (b == 0 ? (S)0 : (S)((U)a / DIVISOR_U))
-#define REMAINDER_U (b == 0 ? a : (S)((U)a % DIVISOR_U))
+#define QUOTIENT_S (b == -1 ? NEGATED(a) : (S)(a / DIVISOR_S))
+#define REMAINDER_S (S)(a % DIVISOR_S)
+#define QUOTIENT_U (S)((U)a / DIVISOR_U)
+#define REMAINDER_U (S)((U)a % DIVISOR_U)
 
 #define INTEGER_BINARY_OPS(X, KEPT, TYPE)                                                \
   X(KEPT, ADD, TYPE, (S)((W)a + (W)b))                                                   \
