@@ -46,7 +46,7 @@
                             [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
 const eyas_uk_products_t eyas_uk_products_avx512 = {
     .name = "avx512",
-    .width = 4,
+    .width = 8,
     .contract =
         {
             [EYAS_VMVX_CONTRACT_F32] = contract_f32,

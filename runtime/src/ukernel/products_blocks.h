@@ -39,6 +39,12 @@ EYAS_UK_INLINE const char* eyas_uk_at(const char* const* bases, int i, int64_t s
   return bases[i / 3] + (i % 3 == 0 ? 0 : i % 3 == 1 ? step : 2 * step);
 }
 
+// Reads a byte and forgets it.
+EYAS_UK_INLINE void eyas_uk_touch(const char* p) {
+  char byte = *(const volatile char*)p;
+  (void)byte;
+}
+
 #endif  // EYAS_UKERNEL_PRODUCTS_BLOCKS_H_
 
 #define PANEL_VECTORS ((int)EYAS_VMVX_PANEL / LANES)
@@ -53,7 +59,7 @@ EYAS_UK_INLINE OPERAND NAME(lanes_at)(const char* const* bases, int v, int64_t s
 // constant rows and vectors, so that the arrays become registers.
 EYAS_UK_INLINE void NAME(run_block)(const eyas_uk_contract_t* call, eyas_uk_block_t block,
                                     const int rows, const int vectors, const int some) {
-  enum { MOST = 32 };
+  enum { MOST = 32, AHEAD = 128, CHUNK = 64 };
   VECTOR acc[MOST][MOST];
   const size_t columns = call->columns;
 #pragma GCC unroll 32
@@ -82,36 +88,63 @@ EYAS_UK_INLINE void NAME(run_block)(const eyas_uk_contract_t* call, eyas_uk_bloc
         b[n] = b[n - 1] + 3 * panel_step;
         EYAS_UK_OPAQUE(b[n], "r");
       }
-      for (int64_t k = call->loops[2].extent; k > 0; --k) {
-        // Of rows and lanes, the fewer are held, the others pass by.
-        if (rows < vectors) {
-          OPERAND row[MOST];
+      // Panels may come from memory. Each chunk of steps asks for what is read AHEAD steps later, the
+      // last ones for the beginning of the panels behind this block.
+      const int is_last = i == call->loops[0].extent - 1 && j == call->loops[1].extent - 1;
+      for (int64_t left = call->loops[2].extent, steps; left > 0; left -= steps) {
+        steps = left % CHUNK ? left % CHUNK : CHUNK;
+        int64_t ahead = AHEAD * b_step;
+        if (left > AHEAD) {
+          // Processors drop requests for pages whose translation they lack. Several panels find their
+          // translations side by side; one panel alone has its next page touched.
+          if (panels == 1) eyas_uk_touch(b[0] + ahead);
+        } else if (is_last) {
+          ahead = panels * panel_step - (b[0] - block.b) + (AHEAD - left) * b_step;
+        }
+        const char* q[MOST];
 #pragma GCC unroll 32
-          for (int r = 0; r < rows; ++r) row[r] = load_row(eyas_uk_at(a, r, row_step));
+        for (int n = 0; n * 3 < panels; ++n) {
+          q[n] = b[n] + ahead;
+          EYAS_UK_OPAQUE(q[n], "r");
+        }
+        for (int64_t k = steps; k > 0; --k) {
 #pragma GCC unroll 32
-          for (int v = 0; v < vectors; ++v) {
-            OPERAND lanes = NAME(lanes_at)(b, v, panel_step, v == vectors - 1 ? some : 0);
-            if (rows > 1) EYAS_UK_OPAQUE(lanes, REGISTER);
-#pragma GCC unroll 32
-            for (int r = 0; r < rows; ++r) acc[r][v] = multiply_add(acc[r][v], row[r], lanes);
+          for (int v = 0; v < vectors; v += PANEL_VECTORS) {
+            __builtin_prefetch(eyas_uk_at(q, v / PANEL_VECTORS, panel_step), 0, 2);
           }
-        } else {
-          OPERAND lanes[MOST];
+          // Of rows and lanes, the fewer are held, the others pass by.
+          if (rows < vectors) {
+            OPERAND row[MOST];
 #pragma GCC unroll 32
-          for (int v = 0; v < vectors; ++v) {
-            lanes[v] = NAME(lanes_at)(b, v, panel_step, v == vectors - 1 ? some : 0);
+            for (int r = 0; r < rows; ++r) row[r] = load_row(eyas_uk_at(a, r, row_step));
+#pragma GCC unroll 32
+            for (int v = 0; v < vectors; ++v) {
+              OPERAND lanes = NAME(lanes_at)(b, v, panel_step, v == vectors - 1 ? some : 0);
+              if (rows > 1) EYAS_UK_OPAQUE(lanes, REGISTER);
+#pragma GCC unroll 32
+              for (int r = 0; r < rows; ++r) acc[r][v] = multiply_add(acc[r][v], row[r], lanes);
+            }
+          } else {
+            OPERAND lanes[MOST];
+#pragma GCC unroll 32
+            for (int v = 0; v < vectors; ++v) {
+              lanes[v] = NAME(lanes_at)(b, v, panel_step, v == vectors - 1 ? some : 0);
+            }
+#pragma GCC unroll 32
+            for (int r = 0; r < rows; ++r) {
+              const OPERAND row = load_row(eyas_uk_at(a, r, row_step));
+#pragma GCC unroll 32
+              for (int v = 0; v < vectors; ++v) acc[r][v] = multiply_add(acc[r][v], row, lanes[v]);
+            }
           }
 #pragma GCC unroll 32
-          for (int r = 0; r < rows; ++r) {
-            const OPERAND row = load_row(eyas_uk_at(a, r, row_step));
+          for (int n = 0; n * 3 < rows; ++n) a[n] += a_step;
 #pragma GCC unroll 32
-            for (int v = 0; v < vectors; ++v) acc[r][v] = multiply_add(acc[r][v], row, lanes[v]);
+          for (int n = 0; n * 3 < panels; ++n) {
+            b[n] += b_step;
+            q[n] += b_step;
           }
         }
-#pragma GCC unroll 32
-        for (int n = 0; n * 3 < rows; ++n) a[n] += a_step;
-#pragma GCC unroll 32
-        for (int n = 0; n * 3 < panels; ++n) b[n] += b_step;
       }
     }
   }
