@@ -234,6 +234,48 @@ GRAPHS: dict[str, Graph] = {
         disable=("rows",),
     ),
     "cast_to_i16": graph("onnx", leaf("f32", 7, kind="whole"), op("cast", 0, dtype="i16")),
+    # Upstream's lowering of a reshape of an unsigned scalar to itself ended the process.
+    "reshape_of_one_byte": graph("jax", leaf("u8"), op("reshape", 0, shape=())),
+    # JAX corrects divisions of sizes by comparing signs, which were not seen as sizes.
+    "dynamic_windows_repeated": graph(
+        "jax",
+        leaf("f32", 8, 7, 3, N),
+        op("pool", 0, kernel=(1, 3), padding=(0, 1), strides=(2, 2), average=False),
+        op("upsample", 1, factor=2),
+    ),
+    "flattened_dynamic_windows": graph(
+        "jax",
+        leaf("f16", N, N, N, 1, kind="positive"),
+        op("pool", 0, kernel=(1, 4), padding=(0, 2), strides=(2, 3), average=True),
+        op("slice", 1, slices=(ALL, ALL, (1, None, 1), (0, 1, 3))),
+        op("flatten", 2, start=0, end=1),
+    ),
+    "complex_constant_is_a_result": graph(
+        "torch", leaf("c64", 17, 1), leaf("c64", 17, 1, constant=True), op("complex_add", 1, 0), results=(1, 2)
+    ),
+    # The importer compares floats with the integer zero: of one constant it is wrong, on several the process ends.
+    "sign_of_a_constant": graph("onnx", leaf("f32", kind="positive", constant=True), op("sign", 0)),
+    "signs_of_constants": graph("onnx", leaf("f64", 4, constant=True), op("sign", 0)),
+    "sign_of_a_folded_constant": graph(
+        "torch",
+        leaf("f32", 2, 5, kind="unit", constant=True),
+        op("variance", 0, axes=(0, 1), keep=True, correction=0),
+        op("sort", 1, axis=0, descending=False),
+        op("sign", 2),
+    ),
+    # Powers overflowed in the sum.
+    "logarithm_of_large_exponentials": graph(
+        "onnx",
+        leaf("f32", 1, 127, 5, 2),
+        op("scalar_affine", 0, scale=100, offset=1),
+        op("log_sum_exp", 1, axes=(0, 1), keep=False),
+    ),
+    "logarithm_of_large_exponentials_f16": graph(
+        "onnx",
+        leaf("f16", N, 9, kind="whole"),
+        op("scalar_affine", 0, scale=10, offset=0),
+        op("log_sum_exp", 1, axes=(1,), keep=True),
+    ),
 }
 
 
@@ -251,6 +293,8 @@ GRAPHS |= {
     "places_of_sorted_bytes": graph("torch", BYTES, op("argsort", 0, axis=0, descending=True)),
     "bytes_and_floats": graph("torch", BYTES, leaf("f32", 5), op("mixed_mul", 0, 1)),
     "bytes_and_signed_bytes": graph("torch", BYTES, leaf("i8", 5, kind="full"), op("mixed_mul", 0, 1)),
+    "bytes_and_truths": graph("torch", BYTES, leaf("i1", 5), op("mixed_mul", 0, 1)),
+    "no_bytes_and_no_truths": graph("torch", leaf("u8", 0, 3), leaf("i1", 0, 3), op("mixed_mul", 0, 1)),
     "bytes_and_integers": graph("torch", BYTES, leaf("i64", 5), op("mixed_mul", 0, 1)),
 }
 

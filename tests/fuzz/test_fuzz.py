@@ -9,6 +9,7 @@ from tests.fuzz import shadow
 from tests.fuzz.check import check
 from tests.fuzz.graph import Graph
 from tests.fuzz.lowering import evaluate, from_torch_tensor, leaf_values, torch_model, torch_tensor
+from tests.fuzz.ops import TABLE
 from tests.fuzz.shadow import Shadow, compare, exact
 from tests.fuzz.shrink import shrink
 from tests.fuzz.strategies import FRONTENDS, graphs, random_graph
@@ -80,6 +81,13 @@ def test_comparison_inside_the_bound_is_not_compared():
     made = compared(np.less, near, exact(np.array([1.05, 3.0])))
     assert list(made.errors()) == [np.inf, 0.0]
     assert list(made.value) == [True, True]
+
+
+def test_quotient_by_what_may_be_zero_is_not_compared():
+    divisor = Shadow(np.array([0.5, 0.5]), np.array([0.6, 0.4]), "f32")
+    for name, args in (("div", (exact(np.ones(2, np.float32)), divisor)), ("reciprocal", (divisor,))):
+        made = TABLE[name].evaluate(args, {})
+        assert list(np.isinf(made.errors())) == [True, False]
 
 
 def test_overflow_is_certain_or_unknown():

@@ -20,8 +20,8 @@ _LARGEST_ELEMENTS = 1024
 # Only operators whose reference implementation is plain: the rest is compiled, not interpreted.
 _FOLDED = frozenset(
     "Add And Cast Concat ConstantOfShape Div Equal Expand Gather Greater GreaterOrEqual Identity Less LessOrEqual Max"
-    " Min Mod Mul Neg Not Or Range ReduceProd Reshape Size Slice Split Sqrt Squeeze Sub Tile Transpose Unsqueeze"
-    " Where".split()
+    " Min Mod Mul Neg Not Or Range ReduceProd Reshape Size Slice Softplus Split Sqrt Squeeze Sub Tile Transpose"
+    " Unsqueeze Where".split()
 )
 
 
@@ -48,24 +48,19 @@ def fold(model: OnnxModel) -> bool:
             kept.extend(inline(branch, list(node.output), node.name))
             changed = True
             continue
-        if outputs.intersection(node.output):
-            # Results of the model are named by nodes; an Identity is one that may stay.
-            results = None if node.op_type == "Identity" else _empty(node, values)
-            if results is not None:
-                changed = True
-                for name, result in zip(node.output, results, strict=True):
-                    graph.initializer.append(numpy_helper.from_array(result, f"{name}/empty"))
-                    kept.append(onnx.helper.make_node("Identity", [f"{name}/empty"], [name], name=node.name))
-                continue
-        else:
-            results = _evaluate(node, values, known, opsets)
+        # Results of the model are named by nodes; an Identity is one that may stay.
+        is_result = bool(outputs.intersection(node.output))
+        results = None if is_result and node.op_type == "Identity" else _evaluate(node, values, known, opsets)
         if results is None or any(result.size > _LARGEST_ELEMENTS for result in results):
             kept.append(node)
             continue
         changed = True
         for name, result in zip(node.output, results, strict=True):
             known[name] = result
-            graph.initializer.append(numpy_helper.from_array(result, name))
+            stored = f"{name}/folded" if is_result else name
+            graph.initializer.append(numpy_helper.from_array(result, stored))
+            if is_result:
+                kept.append(onnx.helper.make_node("Identity", [stored], [name], name=node.name))
     if changed:
         replace_nodes(graph, kept)
     return changed

@@ -59,6 +59,16 @@ def abs_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [b.add("Identity", node.input[0])] if b.type_of(node.input[0]) == TensorProto.UINT8 else None
 
 
+def sign(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer compares floats with an integer zero, and folds that wrongly where they are constants."""
+    if b.type_of(node.input[0]) not in _FLOATS:
+        return None
+    kind = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    zero, one, minus = (b.constant(value, kind) for value in (0, 1, -1))
+    rest = b.add("Where", b.add("Less", node.input[0], zero), minus, zero)
+    return [b.add("Where", b.add("Greater", node.input[0], zero), one, rest)]
+
+
 def largest_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """TopK compares bytes as if they were signed."""
     if b.type_of(node.input[0]) != TensorProto.UINT8:

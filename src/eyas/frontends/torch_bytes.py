@@ -56,7 +56,7 @@ def _converted(op: Any) -> Callable[..., Any]:
         to = torch.result_type(one, other)
         if op is aten.div.Tensor and not to.is_floating_point:
             to = torch.get_default_dtype()
-        if to == torch.uint8:
+        if all(value.dtype == to for value in (one, other) if isinstance(value, Tensor)):
             return NotImplemented
         one, other = (value.to(to) if isinstance(value, Tensor) else value for value in (one, other))
         return op(one, other, **kwargs)

@@ -122,11 +122,11 @@ def _join_results(
     program: torch.export.ExportedProgram, output: fx.Node, pairs: dict[fx.Node, tuple[fx.Node, fx.Node]]
 ) -> None:
     for node in output.all_input_nodes:
-        if node not in pairs or node.op == "placeholder":
+        if node not in pairs or (node.op == "placeholder" and "pairs" not in node.meta):
             continue
-        real, imag = pairs[node]
         with program.graph.inserting_before(output):
-            joined = _call(program.graph, aten.stack.default, ([real, imag], -1))
+            # A weight is stored as it is joined.
+            joined = node if "pairs" in node.meta else _call(program.graph, aten.stack.default, (list(pairs[node]), -1))
             output.replace_input_with(node, _call(program.graph, aten.view_as_complex.default, (joined,)))
     # The signature knows results by the names of nodes.
     for spec, result in zip(program.graph_signature.output_specs, cast(Any, output.args[0]), strict=True):

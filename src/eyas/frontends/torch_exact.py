@@ -11,6 +11,16 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 
+_COMPARISONS = (
+    aten.eq.Scalar,
+    aten.ge.Scalar,
+    aten.gt.Scalar,
+    aten.le.Scalar,
+    aten.lt.Scalar,
+    aten.ne.Scalar,
+)
+
+
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
@@ -21,7 +31,10 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.maximum.default: lambda one, other: _extreme(one, other, torch.gt),
         aten.minimum.default: lambda one, other: _extreme(one, other, torch.lt),
         aten.mul.Tensor: _by_tensor(aten.mul.Tensor),
+        aten.sgn.default: sign,
+        aten.sign.default: sign,
         aten.sub.Tensor: _by_tensor(aten.sub.Tensor),
+        **{op: _with_number(op) for op in _COMPARISONS},
     }
 
 
@@ -36,6 +49,28 @@ def _by_tensor(op: Any) -> Callable[..., Any]:
         return op(one, torch.full((), wrapped, dtype=torch.int8, device=one.device), **kwargs)
 
     return decomposition
+
+
+def _with_number(op: Any) -> Callable[..., Any]:
+    """The importer folds comparisons of constants with numbers as if both were of one kind: 1.0 < 0 comes out true."""
+
+    def decomposition(x: Tensor, number: Any) -> Any:
+        if not isinstance(number, (bool, int, float)):
+            return NotImplemented
+        to = torch.result_type(x, number)
+        kind = float if to.is_floating_point else int if to != torch.bool else bool
+        if to.is_complex or (to == x.dtype and type(number) is kind):
+            return NotImplemented
+        return op(x.to(to), kind(number))
+
+    return decomposition
+
+
+def sign(x: Tensor) -> Tensor:
+    """Of comparisons with a number of x's kind; see above."""
+    if not x.is_floating_point():
+        return NotImplemented
+    return torch.where(x > 0.0, 1.0, torch.where(x < 0.0, -1.0, 0.0)).to(x.dtype)
 
 
 def equal(one: Any, other: Any) -> Tensor:

@@ -70,6 +70,13 @@ def _wave(function, args, attrs):
     return Shadow(made.value, made.errors() + between, made.dtype)
 
 
+def _quotient(evaluate, args, attrs):
+    """By what may be zero it may be anything, whatever it is at both ends of the interval."""
+    made, divisor = evaluate(args, attrs), args[-1]
+    pole = (divisor.errors() > 0) & (np.abs(divisor.value) <= divisor.errors())
+    return Shadow(made.value, np.where(pole, INFINITY, made.errors()), made.dtype)
+
+
 _EXACT = {
     "neg": (np.negative, (*FLOATS, *INTEGERS), "Neg", "neg", "negative"),
     "abs": (np.abs, (*FLOATS, *INTEGERS), "Abs", "abs", "abs"),
@@ -124,6 +131,8 @@ for _name, (_f, _onnx, _torch, _jax, _floor) in _SMOOTH.items():
     _how = functools.partial(_function, _f, floor=_floor)
     if _name in ("sinh", "cosh", "exp2"):
         _how = functools.partial(_exponential, _f)
+    if _name == "reciprocal":
+        _how = functools.partial(_quotient, _how)
     if _name in ("sin", "cos"):
         _how = functools.partial(_wave, _f)
     _unary(_name, _f, FLOATS, _onnx, _torch, _jax, _how)
@@ -181,20 +190,29 @@ _activation(
 )("hardswish")
 
 
-def _binary(name, function, dtypes, torch_=None, jax_=None, onnx=None, weight=3, **how):
+def _binary(name, function, dtypes, torch_=None, jax_=None, onnx=None, weight=3, evaluate=None, **how):
+    evaluate = evaluate or (lambda args, attrs: elementwise(function, *args, **how))
+
     def build(b):
         first = b.value(dtypes)
         second = b.companion(first)
         return ((first, second) if b.boolean() else (second, first)), {}
 
-    add(Op(name, build, lambda args, attrs: elementwise(function, *args, **how), torch_, jax_, onnx, weight))
+    add(Op(name, build, evaluate, torch_, jax_, onnx, weight))
 
 
 _binary("add", np.add, (*FLOATS, *INTEGERS), torch_call("add"), jax_call("add"), onnx_call("Add"), 5)
 _binary("sub", np.subtract, (*FLOATS, *INTEGERS), torch_call("sub"), jax_call("subtract"), onnx_call("Sub"), 4)
 _binary("mul", np.multiply, (*FLOATS, *INTEGERS), torch_call("mul"), jax_call("multiply"), onnx_call("Mul"), 5)
 _binary(
-    "div", np.divide, FLOATS, torch_call("div"), lambda a, k: jnp.true_divide(*a), onnx_call("Div"), units=2.0, weight=3
+    "div",
+    np.divide,
+    FLOATS,
+    torch_call("div"),
+    lambda a, k: jnp.true_divide(*a),
+    onnx_call("Div"),
+    weight=3,
+    evaluate=functools.partial(_quotient, lambda args, attrs: elementwise(np.divide, *args, units=2.0)),
 )
 _binary(
     "maximum", np.maximum, (*FLOATS, *INTEGERS), torch_call("maximum"), jax_call("maximum"), onnx_call("Max"), units=0.0

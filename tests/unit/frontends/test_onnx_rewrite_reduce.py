@@ -49,3 +49,12 @@ def test_product_of_dynamic_dimensions(dtype):
     check("ReduceProd", dtype, ["n", 2], [0, 1], [], value, keepdims=0)
     check("ReduceProd", dtype, ["n", 2], [0], [1, 2], value, opset=11)
     check("ReduceProd", dtype, ["n", 2], [0], [1, 2], np.zeros((0, 2)))
+
+
+@pytest.mark.parametrize("opset", [11, 13, 18])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_log_sum_exp_does_not_overflow(dtype, opset):
+    value = np.array([[800, 799, -900], [-800, -801, -800], [np.inf, 1, 2], [-np.inf, -np.inf, -np.inf]], dtype)
+    want = np.array([800 + np.log1p(np.exp(-1)), -800 + np.log(2 + np.exp(-1)), np.inf, -np.inf], dtype)
+    check("ReduceLogSumExp", dtype, [4, 3], [1], [4], value, opset, want, keepdims=0)
+    check("ReduceLogSumExp", dtype, ["n", 3], [1], ["n", 1], value, opset, want[:, None], keepdims=1)

@@ -1,4 +1,5 @@
-"""`convert-stablehlo-degenerate`: tensors without elements, reductions over nothing and barriers go."""
+"""`convert-stablehlo-degenerate`: tensors without elements, reductions over nothing, reshapes to the same shape and
+barriers go."""
 
 from __future__ import annotations
 
@@ -11,13 +12,16 @@ from eyas.ir import Pass, mlir
 from eyas.ir.structured import empty_like
 from eyas.passes.input.stablehlo_scalars import restore, signless, signless_type
 
+_NAMES = ("stablehlo.reduce", "stablehlo.optimization_barrier", "stablehlo.reshape")
+
 
 @dataclass(frozen=True)
 class ConvertStablehloDegenerate(Pass):
     """Replaces what upstream has no lowering for because there is nothing to do.
 
     What makes a tensor without elements is an empty tensor; a reduction over no dimension is its input, one of no
-    elements its initial value, and a barrier against XLA's own rewrites is what it holds.
+    elements its initial value, and a barrier against XLA's own rewrites is what it holds. A reshape to the same shape
+    is its input: upstream's lowering of one of an unsigned scalar ends the process.
 
         %a = stablehlo.slice %x [4:4] : (tensor<4xf32>) -> tensor<0xf32>
         %b = stablehlo.reduce(%x init: %c) applies stablehlo.or across dimensions = []
@@ -64,7 +68,7 @@ def _candidates(module: mlir.Module) -> list[mlir.Operation]:
     found: list[mlir.Operation] = []
 
     def visit(op: mlir.Operation) -> mlir.WalkResult:
-        if op.name in ("stablehlo.reduce", "stablehlo.optimization_barrier") or _is_empty(op):
+        if op.name in _NAMES or _is_empty(op):
             found.append(op)
             return mlir.WalkResult.SKIP  # what is inside goes with it
         return mlir.WalkResult.ADVANCE
@@ -91,4 +95,6 @@ def _replacement(op: mlir.Operation) -> list[mlir.Value] | None:
             restore(tensor.empty(list(result.type.shape), signless_type(result.type.element_type)), result.type)
             for result in op.results
         ]
+    if op.name == "stablehlo.reshape":
+        return [op.operands[0]] if op.operands[0].type == op.results[0].type else None
     return _reduction(op)

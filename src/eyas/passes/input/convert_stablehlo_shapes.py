@@ -25,6 +25,17 @@ _BINARY: dict[str, Callable[[mlir.Value, mlir.Value], mlir.Value]] = {
     "stablehlo.remainder": arith.remsi,
     "stablehlo.maximum": arith.maxsi,
     "stablehlo.minimum": arith.minsi,
+    "stablehlo.and": arith.andi,
+    "stablehlo.or": arith.ori,
+    "stablehlo.xor": arith.xori,
+}
+_PREDICATES = {
+    "EQ": arith.CmpIPredicate.eq,
+    "NE": arith.CmpIPredicate.ne,
+    "LT": arith.CmpIPredicate.slt,
+    "LE": arith.CmpIPredicate.sle,
+    "GT": arith.CmpIPredicate.sgt,
+    "GE": arith.CmpIPredicate.sge,
 }
 
 
@@ -32,9 +43,10 @@ _BINARY: dict[str, Callable[[mlir.Value, mlir.Value], mlir.Value]] = {
 class ConvertStablehloShapes(Pass):
     """Turns StableHLO's tensors of sizes into index scalars, and lets dynamic broadcasts and reshapes lower.
 
-    JAX computes with sizes as 0-d tensors. Upstream would make a loop nest of each; here every small integer tensor
-    that comes from `get_dimension_size` is a list of scalars. Broadcasts are told which dimensions expand (those of
-    size 1): JAX never expands a dynamic dimension. Shape assertions go, because the signature is checked on entry.
+    JAX computes with sizes as 0-d tensors, floor divisions by comparing signs. Upstream would make a loop nest of each;
+    here every small integer tensor that comes from `get_dimension_size` is a list of scalars. Broadcasts are told which
+    dimensions expand (those of size 1): JAX never expands a dynamic dimension. Shape assertions go, because the
+    signature is checked on entry.
 
         %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x8xf32>) -> tensor<i32>
         %1 = stablehlo.multiply %0, %c2 : tensor<i32>
@@ -96,8 +108,8 @@ def _scalars_of(op: mlir.Operation, known: dict[mlir.Value, Scalars]) -> Scalars
     if op.name == "stablehlo.get_dimension_size":
         index = arith.constant(mlir.IndexType.get(), mlir.IntegerAttr(op.attributes["dimension"]).value)
         return [arith.index_cast(element, tensor.dim(op.operands[0], index))]
-    joins = op.name in ("stablehlo.reshape", "stablehlo.concatenate")
-    if not joins and not any(operand in known for operand in op.operands):
+    of_constants = op.name in ("stablehlo.reshape", "stablehlo.concatenate", "stablehlo.sign")
+    if not of_constants and not any(operand in known for operand in op.operands):
         return None
     operands: list[Scalars] = []
     for operand in op.operands:
@@ -109,8 +121,15 @@ def _scalars_of(op: mlir.Operation, known: dict[mlir.Value, Scalars]) -> Scalars
         return operands[0]
     if op.name == "stablehlo.concatenate" and mlir.IntegerAttr(op.attributes["dimension"]).value == 0:
         return [value for values in operands for value in values]
-    if op.name == "stablehlo.convert":
+    if op.name == "stablehlo.convert" and not _is_boolean(type_):
         return [_resize(value, element) for value in operands[0]]
+    if op.name == "stablehlo.sign":
+        return [_sign(value) for value in operands[0]]
+    if op.name == "stablehlo.compare" and not _is_boolean(op.operands[0].type):
+        predicate = _PREDICATES[str(op.attributes["comparison_direction"]).rstrip(">").split()[-1]]
+        return [arith.cmpi(predicate, one, other) for one, other in zip(*operands, strict=True)]
+    if op.name == "stablehlo.select" and len(operands[0]) == len(operands[1]):
+        return [arith.select(*chosen) for chosen in zip(*operands, strict=True)]
     if op.name in _BINARY:
         return [_BINARY[op.name](one, other) for one, other in zip(*operands, strict=True)]
     return None
@@ -120,7 +139,7 @@ def _constant_scalars(value: mlir.Value) -> Scalars | None:
     owner = value.owner
     if not isinstance(owner, mlir.Operation | mlir.OpView) or owner.operation.name != "stablehlo.constant":
         return None
-    if not _is_small_integer(value.type):
+    if not _is_small_integer(value.type) or _is_boolean(value.type):
         return None
     type_ = mlir.RankedTensorType(value.type)
     elements = np.broadcast_to(np.asarray(owner.attributes["value"]), type_.shape).reshape(-1)
@@ -131,13 +150,24 @@ def _resize(value: mlir.Value, element: mlir.Type) -> mlir.Value:
     before, after = mlir.IntegerType(value.type).width, mlir.IntegerType(element).width
     if before == after:
         return value
+    if before == 1:
+        return arith.extui(element, value)
     return arith.extsi(element, value) if before < after else arith.trunci(element, value)
+
+
+def _sign(value: mlir.Value) -> mlir.Value:
+    most, least = (arith.constant(value.type, bound) for bound in (1, -1))
+    return arith.maxsi(arith.minsi(value, most), least)
+
+
+def _is_boolean(type_: mlir.Type) -> bool:
+    return mlir.IntegerType(mlir.RankedTensorType(type_).element_type).width == 1
 
 
 def _is_small_integer(type_: mlir.Type) -> bool:
     if not isinstance(type_, mlir.RankedTensorType) or not type_.has_static_shape or type_.rank > 2:
         return False
-    is_integer = isinstance(type_.element_type, mlir.IntegerType) and type_.element_type.width in (32, 64)
+    is_integer = isinstance(type_.element_type, mlir.IntegerType) and type_.element_type.width in (1, 32, 64)
     return is_integer and type_.element_type.is_signless and math.prod(type_.shape) <= _MOST_ELEMENTS
 
 

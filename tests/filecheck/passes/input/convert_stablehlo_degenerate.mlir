@@ -26,3 +26,13 @@ func.func @nothing(%x: tensor<0x3xf32>) -> tensor<3xf32> {
   %r = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0] : (tensor<0x3xf32>, tensor<f32>) -> tensor<3xf32>
   return %r : tensor<3xf32>
 }
+
+// CHECK-LABEL: func.func @same_shape
+// CHECK-SAME: [[X:%\w+]]: tensor<ui8>
+// CHECK-NEXT: [[R:%\w+]] = stablehlo.reshape [[X]]
+// CHECK-NEXT: return [[X]], [[R]]
+func.func @same_shape(%x: tensor<ui8>) -> (tensor<ui8>, tensor<1xui8>) {
+  %a = stablehlo.reshape %x : (tensor<ui8>) -> tensor<ui8>
+  %b = stablehlo.reshape %x : (tensor<ui8>) -> tensor<1xui8>
+  return %a, %b : tensor<ui8>, tensor<1xui8>
+}

@@ -32,3 +32,30 @@ func.func @main(%x: tensor<?x1xf32>) -> (tensor<?x8xf32>, tensor<?xf32>) {
   // CHECK: return [[B]], [[R]]
   return %b, %r : tensor<?x8xf32>, tensor<?xf32>
 }
+
+// A floor division as JAX writes it.
+// CHECK-LABEL: func.func @half
+// CHECK-NOT: stablehlo
+// CHECK: arith.divsi
+// CHECK: [[NEG:%.*]] = arith.cmpi ne
+// CHECK: [[REST:%.*]] = arith.cmpi ne
+// CHECK: [[BOTH:%.*]] = arith.andi [[NEG]], [[REST]] : i1
+// CHECK: arith.select [[BOTH]]
+// CHECK-NOT: stablehlo
+func.func @half(%x: tensor<?xf32>) -> tensor<i32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %size = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %n = stablehlo.subtract %size, %one : tensor<i32>
+  %q = stablehlo.divide %n, %two : tensor<i32>
+  %a = stablehlo.sign %n : tensor<i32>
+  %b = stablehlo.sign %two : tensor<i32>
+  %c = stablehlo.compare NE, %a, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %r = stablehlo.remainder %n, %two : tensor<i32>
+  %d = stablehlo.compare NE, %r, %zero, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %e = stablehlo.and %c, %d : tensor<i1>
+  %less = stablehlo.subtract %q, %one : tensor<i32>
+  %result = stablehlo.select %e, %less, %q : tensor<i1>, tensor<i32>
+  return %result : tensor<i32>
+}

@@ -1,0 +1,35 @@
+"""Constants against numbers of another kind, which the importer would fold wrongly or crash on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import eyas  # noqa: E402
+
+COMPARISONS = [torch.eq, torch.ge, torch.gt, torch.le, torch.lt, torch.ne]
+
+
+class Compared(torch.nn.Module):
+    """The sort keeps the constant from being folded by torch; the importer drops it where there is one element."""
+
+    def __init__(self, value, number):
+        super().__init__()
+        self.register_buffer("value", value)
+        self.number = number
+
+    def forward(self, x):
+        constant = torch.sort(self.value).values
+        return *(compare(constant, self.number) for compare in COMPARISONS), torch.sign(constant), x + 1
+
+
+@pytest.mark.parametrize("number", [0, 1, 0.5, 1.0, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int32", "int8"])
+def test_constant_and_number(dtype, number):
+    model, x = Compared(torch.tensor([1], dtype=getattr(torch, dtype)), number), torch.zeros(2)
+    results = eyas.compile(model, (x,), device="local-sync")(x)
+    for got, want in zip(results, model(x), strict=True):
+        got = got if isinstance(got, torch.Tensor) else torch.from_numpy(np.asarray(got))
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
