@@ -154,7 +154,7 @@ class Target:
     @property
     def fuses_attention(self) -> bool:
         """Whether attention has a kernel of its own."""
-        return self.is_cpu
+        return True
 
     @property
     def has_cheap_masks(self) -> bool:

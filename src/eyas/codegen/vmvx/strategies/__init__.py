@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eyas.codegen.vmvx.strategies.attention import Attention
 from eyas.codegen.vmvx.strategies.base import Strategy
 from eyas.codegen.vmvx.strategies.contraction import Contraction
 from eyas.codegen.vmvx.strategies.loops import Loops
 from eyas.codegen.vmvx.strategies.rows import Rows
 from eyas.codegen.vmvx.strategies.windows import Windows
 
-STRATEGIES: Sequence[type[Strategy]] = (Windows, Contraction, Rows, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Windows, Contraction, Attention, Rows, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]

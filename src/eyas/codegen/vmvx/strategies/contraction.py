@@ -76,8 +76,11 @@ class Contraction(NestStrategy):
         return (binding,)
 
 
-def product_tile(nest: Nest, loops: list[int], windows: Sequence[Window] = ()) -> Tile | str:
-    """Columns and rows among some parallel loops of a nest that begins with a product; or why there are none."""
+def product_tile(
+    nest: Nest, loops: list[int], windows: Sequence[Window] = (), rows: list[int] | None = None, block: int = 0
+) -> Tile | str:
+    """Columns and rows among some parallel loops of a nest that begins with a product; or why there are none. With a
+    `block`, the first loop for rows runs in blocks of so many."""
     reason = "no columns"
     for lane in reversed(loops):
         found = product_of(nest, lane, None)
@@ -92,12 +95,13 @@ def product_tile(nest: Nest, loops: list[int], windows: Sequence[Window] = ()) -
             continue
         candidates = [
             loop
-            for loop in reversed(loops)
+            for loop in reversed(loops if rows is None else rows)
             if loop != lane and nest.loops[loop] != ONE and found.right.strides[loop] == ZERO
             and found.left.strides[loop] != ZERO and why_no_rows(list(windows), lane, loop) is None
         ]  # fmt: skip
-        row = max(candidates, key=lambda loop: _rows_score(nest.loops[loop]), default=None)
-        count = 1 if row is None else best_rows(nest.loops[row])
+        extents = {loop: Size(block) if rows and block and loop == rows[0] else nest.loops[loop] for loop in candidates}
+        row = max(candidates, key=lambda loop: _rows_score(extents[loop]), default=None)
+        count = 1 if row is None else best_rows(extents[row])
         apart = (lane, row)
         inside = tuple(loop for loop in loops if loop not in apart and found.right.strides[loop] == ZERO)
         return Tile(PANEL, lane, 1, row, count, inside)
