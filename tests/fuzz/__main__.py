@@ -19,13 +19,14 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, metavar="J", help="processes")
     parser.add_argument("--minutes", type=float, metavar="M", help="stop after this time")
     parser.add_argument("--frontend", choices=FRONTENDS)
+    parser.add_argument("--target", default="llvm-cpu", help="what to compile for")
     parser.add_argument("--shrink-seconds", type=float, default=60.0, metavar="T", help="time for each failure")
     parser.add_argument("--log", type=Path, metavar="FILE", help="append each failure to a file, as a line of JSON")
     parser.add_argument("--show", type=int, metavar="SEED", help="print one graph and its reproducer, and check it")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the section of this document")
     given = parser.parse_args()
     if given.show is not None:
-        return show(given.show, given.frontend)
+        return show(given.show, given.frontend, given.target)
 
     begin = time.monotonic()
     if given.jobs <= 1:
@@ -46,10 +47,10 @@ def main() -> int:
     return 1 if tally.bad else 0
 
 
-def show(seed: int, frontend: str | None) -> int:
+def show(seed: int, frontend: str | None, target: str) -> int:
     from tests.fuzz.check import check
 
-    graph, _ = random_graph(seed, frontend)
+    graph, _ = random_graph(seed, frontend, target)
     if graph is None:
         print(f"seed {seed} makes no graph")
         return 0

@@ -92,13 +92,14 @@ def run(
     log: Path | None = None,
     on_graph: Callable[[Tally], None] = lambda _: None,
     on_failure: Callable[[Failure], None] = lambda _: None,
+    target: str = "llvm-cpu",
 ) -> Tally:
     """Tries graphs of the seeds `seed`, `seed + step`, ... until enough were tried or time is up."""
     tally, checker = Tally(), Checker()
     shrunk: Counter[str] = Counter()
     begin = time.monotonic()
     while tally.tried < graphs and (minutes is None or time.monotonic() - begin < 60 * minutes):
-        graph, choices = random_graph(seed, frontend)
+        graph, choices = random_graph(seed, frontend, target)
         if graph is not None:
             outcome = checker.check(graph)
             tally.note(graph, outcome)
@@ -110,9 +111,9 @@ def run(
                     shrunk[symptom] += 1
 
                     def fails(candidate: Graph, symptom: str = symptom) -> bool:
-                        return checker.check(candidate).symptom == symptom
+                        return checker.check(candidate.for_target(target)).symptom == symptom
 
-                    small = shrink(graph, choices, fails, frontend, shrink_s)
+                    small = shrink(graph, choices, fails, frontend, shrink_s).for_target(target)
                     outcome = checker.check(small)
                 failure = Failure(seed, small, outcome, len(graph.nodes))
                 tally.failures.append(failure)

@@ -125,7 +125,7 @@ def _compile(graph: Graph) -> Any:
 
     given = graph.options
     # One worker: this process is one of several already.
-    options = Options(disable=given.disable, max_arena_bytes=given.max_arena_bytes, workers=1)
+    options = Options(given.target, given.disable, given.max_arena_bytes, workers=1)
     compilation = Compilation.of(import_graph(graph), options)
     compilation.run()
     return compilation.finish().load(given.device, given.threads)

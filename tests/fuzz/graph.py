@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Dim = int | tuple[int, ...]
@@ -67,6 +67,7 @@ class Options:
     max_arena_bytes: int = 0
     arguments: str = "arrays"
     """How arguments are passed: `arrays`, `strided` (views that are not contiguous), or torch `tensors`."""
+    target: str = "llvm-cpu"
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,10 @@ class Graph:
 
     def digest(self) -> str:
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
+
+    def for_target(self, target: str) -> Graph:
+        """The same graph, compiled for something else."""
+        return replace(self, options=replace(self.options, target=target))
 
     def pruned(self) -> Graph:
         """Without nodes that no result needs."""

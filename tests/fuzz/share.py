@@ -33,4 +33,5 @@ def work(given: argparse.Namespace, job: int) -> Tally:
         given.log,
         progress,
         failed,
+        given.target,
     )

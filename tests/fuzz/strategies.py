@@ -63,7 +63,7 @@ def graphs(draw: Any, frontend: str | None = None, max_ops: int = MAX_OPS) -> Gr
     return graph
 
 
-def random_graph(seed: int, frontend: str | None = None) -> tuple[Graph | None, list[int]]:
+def random_graph(seed: int, frontend: str | None = None, target: str = "llvm-cpu") -> tuple[Graph | None, list[int]]:
     """A graph from uniform numbers, and the numbers. hypothesis' own search makes many graphs that are alike."""
     rng, choices = random.Random(seed), []
 
@@ -73,10 +73,12 @@ def random_graph(seed: int, frontend: str | None = None) -> tuple[Graph | None, 
         choices.append(rng.randint(0, largest))
         return choices[-1]
 
-    return make_graph(number, frontend), choices
+    return make_graph(number, frontend, target=target), choices
 
 
-def make_graph(number: Draw, frontend: str | None = None, max_ops: int = MAX_OPS) -> Graph | None:
+def make_graph(
+    number: Draw, frontend: str | None = None, max_ops: int = MAX_OPS, target: str = "llvm-cpu"
+) -> Graph | None:
     """A valid graph with options, or None where the numbers lead to no op."""
     frontend = frontend or _DRAWN[number(len(_DRAWN) - 1)]
     symbols: dict[str, tuple[int, ...]] = {}
@@ -105,6 +107,7 @@ def make_graph(number: Draw, frontend: str | None = None, max_ops: int = MAX_OPS
         1 + number(1),
         (0, 1 << 20)[number(1)],
         ("arrays", "arrays", "strided", "tensors" if frontend == "torch" else "arrays")[number(3)],
+        target,
     )
     graph = Graph(tuple(builder.nodes), tuple(builder.permutation(results)), symbols, options).pruned()
     if not made or not graph.inputs:

@@ -1,5 +1,6 @@
 # ruff: noqa: E501 - lines of IR are as long as they are
-"""Small linalg programs as text, and the two ways to run them: with every strategy on, and with plain loops only."""
+"""Small linalg programs as text, and the ways to run them: as machine code and as bytecode, each with every strategy on
+and with plain loops only."""
 
 from __future__ import annotations
 
@@ -12,6 +13,14 @@ import eyas
 
 LOOPS = ("contraction", "rows")
 """Strategies to disable so that plain loops are left."""
+
+WAYS = {
+    "default": {},
+    "loops": {"disable": LOOPS},
+    "vmvx": {"target": "vmvx"},
+    "vmvx loops": {"target": "vmvx", "disable": ("microkernels",)},
+}
+"""How each program is compiled: keywords of `eyas.compile`."""
 
 NUMPY = {
     "f64": np.float64,
@@ -105,24 +114,24 @@ def assert_both(
     atol: float = 0.0,
     strategy: str | None = None,
 ) -> eyas.Module:
-    """The default strategies and plain loops both give `expected`; tolerances of 0 mean bit for bit.
+    """All `WAYS` give `expected`; tolerances of 0 mean bit for bit.
 
     `strategy` is the one that the program's only kernel must have by default. Returns the default module.
     """
     wanted = [expected] if isinstance(expected, np.ndarray) else list(expected)
-    modules = [eyas.compile(text), eyas.compile(text, disable=LOOPS)]
-    strategies = [{kernel["strategy"] for kernel in module.manifest["kernels"]} for module in modules]
-    assert strategies[1] <= {"loops"}, strategies
-    if strategy is not None:
-        assert strategies[0] == {strategy}, modules[0].manifest["kernels"]
-    for module, kind in zip(modules, ("default", "loops"), strict=True):
+    modules = {kind: eyas.compile(text, **options) for kind, options in WAYS.items()}
+    for kind, module in modules.items():
+        strategies = {kernel["strategy"] for kernel in module.manifest["kernels"]}
+        assert strategies <= {"loops"} or "loops" not in kind, (kind, strategies)
+        if strategy is not None and kind == "default":
+            assert strategies == {strategy}, module.manifest["kernels"]
         given = module(*inputs)
         given = [given] if isinstance(given, np.ndarray) else list(given)
         assert len(given) == len(wanted)
         for one, other in zip(given, wanted, strict=True):
             assert (one.shape, one.dtype) == (other.shape, other.dtype), kind
             compare(one, other, rtol, atol, kind)
-    return modules[0]
+    return modules["default"]
 
 
 def compare(given: np.ndarray, wanted: np.ndarray, rtol: float, atol: float, kind: str = "") -> None:

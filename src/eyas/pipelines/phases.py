@@ -170,12 +170,13 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
 
 def _schedule(options: Options) -> list[Pass | Upstream]:
     strategies_off = {"rows", "contraction", "transforms", "microkernels"} & set(options.disable)
+    where = {"target": options.target, "disable": options.disable}
     return [
         _make("convert-flow-to-stream"),
         Upstream("cse"),
-        *([] if strategies_off else [_make("write-state-in-place")]),
+        *([] if strategies_off else [_make("write-state-in-place", **where)]),
         # Only loop nests know where they read and write; plain loops assume that buffers do not overlap.
-        *([] if strategies_off else [_make("reuse-in-place")]),
+        *([] if strategies_off else [_make("reuse-in-place", **where)]),
         _make("plan-memory", max_arena_bytes=options.max_arena_bytes),
         Upstream("cse"),
         _make("insert-barriers", overlap="insert-barriers" not in options.disable),

@@ -10,6 +10,7 @@ from tests.conformance.jax.check import all_cases
 from tests.conformance.jax.report import HEADING, section
 from tests.conformance.outcome import Outcome
 from tests.conformance.report import print_table, write_section
+from tests.conformance.target import add_arguments, set_target
 from tests.conformance.workers import run_all
 
 TIMEOUT_S = 120
@@ -21,7 +22,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, metavar="N")
     parser.add_argument("--timeout", type=float, default=TIMEOUT_S, help="seconds for one case")
     parser.add_argument("--write", type=Path, help="Markdown file whose section 'JAX' is replaced")
+    add_arguments(parser)
     options = parser.parse_args()
+    set_target(options)
     names = [name for name in all_cases() if not options.only or any(text in name for text in options.only)]
 
     def show(outcome: Outcome) -> None:

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from tests.conformance.jax.case import Case
 from tests.conformance.outcome import Outcome, one_line
+from tests.conformance.target import compile_options
 
 import eyas
 from eyas.errors import EyasError, UnsupportedOpError
@@ -45,7 +46,7 @@ def _compare(case: Case) -> tuple[str, str]:
         expected.append(results)
         state = _advance(case, state, results)
     try:
-        module = eyas.compile(jax.jit(case.function), case.args)
+        module = eyas.compile(jax.jit(case.function), case.args, **compile_options())
         state = case.args
         for step, want in enumerate(expected):
             got = module(*state)

@@ -13,6 +13,7 @@ from tests.conformance.onnx import report, workers
 from tests.conformance.onnx.cases import Case, collect
 from tests.conformance.onnx.check import Outcome, Status
 from tests.conformance.onnx.workers import run_all
+from tests.conformance.target import add_arguments, set_target
 
 
 def main() -> int:
@@ -26,7 +27,9 @@ def main() -> int:
     parser.add_argument("--numeric", action="store_true", help="only tests that the bar counts")
     parser.add_argument("--no-expanded", action="store_true", help="without the copies that have functions expanded")
     parser.add_argument("--verbose", action="store_true", help="show each test that does not pass")
+    add_arguments(parser)
     options = parser.parse_args()
+    set_target(options)
 
     cases = [case for case in collect(options.filter) if case.numeric or not options.numeric]
     cases = [case for case in cases if not (case.expanded and options.no_expanded)]

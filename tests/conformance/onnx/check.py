@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 from tests.conformance.onnx.cases import Case
+from tests.conformance.target import compile_options
 
 from eyas.errors import EyasError, FrontendError, UsageError
 
@@ -69,7 +70,7 @@ def _compile(model: onnx.ModelProto) -> object:
     from eyas.pipelines.phases import Options
 
     # One worker: this process is one of several already.
-    compilation = Compilation.of(import_model(model), Options(workers=1))
+    compilation = Compilation.of(import_model(model), Options(workers=1, **compile_options()))
     compilation.run()
     return compilation.finish().load("local-sync")
 

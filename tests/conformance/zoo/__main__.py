@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.conformance.outcome import Outcome
 from tests.conformance.report import print_table, table, write_section
+from tests.conformance.target import add_arguments, set_target
 from tests.conformance.workers import run_all
 from tests.conformance.zoo.trained import table as trained
 
@@ -39,7 +40,9 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=TIMEOUT_S, help="seconds for one program")
     parser.add_argument("--write", type=Path, help="Markdown file whose section is replaced")
     parser.add_argument("--verbose", action="store_true", help="show programs that pass, too")
+    add_arguments(parser)
     options = parser.parse_args()
+    set_target(options)
     # Imported here, in the parent, for the names alone: building a model is left to the children.
     from tests.conformance.zoo.check import all_cases
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from benchmarks.models import flat
 from tests.conformance.outcome import Outcome, one_line
+from tests.conformance.target import compile_options
 from tests.conformance.zoo.case import Case, Program
 from torch._dynamo.utils import counters
 
@@ -126,7 +127,7 @@ def _as_near_as_eager(program: Program, call: tuple[Any, ...], ours: list, their
 
 
 def _compiled(program: Program, call: tuple[Any, ...]) -> Callable[..., Any]:
-    return eyas.compile(program.model, call)
+    return eyas.compile(program.model, call, **compile_options())
 
 
 def _torch_compiled(program: Program, call: tuple[Any, ...]) -> Callable[..., Any]:

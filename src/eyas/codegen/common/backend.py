@@ -48,6 +48,8 @@ class Backend(ABC):
 
     strategies: Sequence[type[Strategy]]
     """In the order in which they are tried; the last takes everything."""
+    takes_every_nest: bool = False
+    """Whether all that is expressible as loop nests has a strategy that works in place."""
 
     @abstractmethod
     def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
@@ -79,6 +81,13 @@ class Backend(ABC):
                 return choice, rejected
             rejected.append(f"{strategy.name}: {choice}")
         raise AssertionError("the loops strategy applies to everything")
+
+    def works_in_place(self, function: mlir.OpView, target: Target, disabled: frozenset[str]) -> bool:
+        """Whether a dispatch that is expressible as loop nests may write over what it has read."""
+        if self.takes_every_nest:
+            return True
+        single = generalized(function)
+        return self.select(single.body.operations[0], target, disabled)[0].works_in_place
 
     def _noted(self, function: mlir.OpView, kernel: Kernel | None) -> Strategy:
         attribute = function.attributes[codegen.STRATEGY]

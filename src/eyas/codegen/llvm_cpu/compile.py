@@ -28,6 +28,7 @@ class LlvmCpu(Backend):
     """Machine code, through LLVM."""
 
     strategies = STRATEGIES
+    takes_every_nest = True
 
     def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
         with module.context, mlir.Location.unknown():

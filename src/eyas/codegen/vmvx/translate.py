@@ -374,8 +374,18 @@ class Translator:
 
     def _global(self, op: mlir.Operation) -> None:
         symbol = self.symbols[mlir.FlatSymbolRefAttr(op.attributes["global_name"]).value]
-        array = np.ascontiguousarray(array_of(symbol.attributes["value"]))
-        self.values[op.results[0]] = self.asm.data_address(array.tobytes(), 64)
+        self.values[op.results[0]] = self.asm.data_address(_bytes_of(symbol), 64)
+
+
+def _bytes_of(symbol: mlir.Operation) -> bytes:
+    """The contents of a constant global."""
+    value = symbol.attributes["value"]
+    if isinstance(value, mlir.DenseElementsAttr | mlir.DenseResourceElementsAttr):
+        return np.ascontiguousarray(array_of(value)).tobytes()
+    type_ = mlir.TypeAttr(symbol.attributes["global_type"]).value
+    size = places.size_of(type_)
+    bits = float_bits(value.value, type_) if isinstance(value, mlir.FloatAttr) else int(value.value)  # type: ignore
+    return (bits % (1 << 8 * size)).to_bytes(size, "little")
 
 
 def _with(value: Any, path: Sequence[int], part: Any) -> Any:

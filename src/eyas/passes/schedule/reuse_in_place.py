@@ -7,11 +7,13 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.backends import backend_of
 from eyas.codegen.common.analyze import analyze
 from eyas.codegen.common.kernel import Kernel, Storage, Unsupported
 from eyas.dialects import flow, stream
 from eyas.ir import Pass
 from eyas.ir.walk import find_ops
+from eyas.targets import Target
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,12 @@ class ReuseInPlace(Pass):
     """
 
     name: ClassVar[str] = "reuse-in-place"
+    target: str = "llvm-cpu"
+    disable: tuple[str, ...] = ()
 
     def run(self, module: mlir.Module) -> None:
         executables = [op for op in module.body.operations if flow.is_executable(op)]
-        pairs = {op.attributes["sym_name"].value: alias_pairs(op) for op in executables}
+        pairs = {op.attributes["sym_name"].value: alias_pairs(op, self.target, self.disable) for op in executables}
         for function in module.body.operations:
             if flow.is_executable(function):
                 continue
@@ -77,7 +81,7 @@ def _is_used_after(value: mlir.Value, op: mlir.Operation) -> bool:
     return False
 
 
-def alias_pairs(function: mlir.OpView) -> list[tuple[int, int]]:
+def alias_pairs(function: mlir.OpView, target: str, disable: tuple[str, ...]) -> list[tuple[int, int]]:
     """(operand, result) positions among the bindings that may share memory."""
     if flow.IN_PLACE in function.attributes:
         return []  # lowered to plain loops
@@ -87,13 +91,16 @@ def alias_pairs(function: mlir.OpView) -> list[tuple[int, int]]:
         return []
     inputs = [storage for storage in kernel.storages if not storage.is_output]
     outputs = [storage for storage in kernel.storages if storage.is_output]
-    return [
-        (source.binding, target.binding)
-        for target in outputs
+    pairs = [
+        (source.binding, made.binding)
+        for made in outputs
         for source in inputs
-        if source.binding is not None and target.binding is not None
-        if source.shape == target.shape and source.element == target.element and _may_alias(kernel, source, target)
+        if source.binding is not None and made.binding is not None
+        if source.shape == made.shape and source.element == made.element and _may_alias(kernel, source, made)
     ]
+    parsed = Target.parse(target)
+    works = pairs and backend_of(parsed).works_in_place(function, parsed, frozenset(disable))
+    return pairs if works else []
 
 
 def _may_alias(kernel: Kernel, source: Storage, target: Storage) -> bool:

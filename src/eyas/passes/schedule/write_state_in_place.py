@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.llvm_cpu.strategies.loops import Loops
 from eyas.dialects import codegen, flow, stream
 from eyas.ir import Pass
 from eyas.ir.walk import defining_op, entry_block, find_ops, functions, is_tensor
@@ -28,9 +27,11 @@ class WriteStateInPlace(Pass):
     """
 
     name: ClassVar[str] = "write-state-in-place"
+    target: str = "llvm-cpu"
+    disable: tuple[str, ...] = ()
 
     def run(self, module: mlir.Module) -> None:
-        executables = _Executables(module)
+        executables = _Executables(module, self.target, self.disable)
         for function in [one for one in functions(module) if not flow.is_executable(one)]:
             for copy in [op for op in entry_block(function).operations if op.operation.name == "stream.copy"]:
                 if copy.target.owner.name == "stream.state":
@@ -38,18 +39,22 @@ class WriteStateInPlace(Pass):
         executables.drop_unused()
 
 
+LOOPS = "loops"
+"""The strategy that every target has."""
+
+
 class _Executables:
     """What is known of the module's executables, and their variants that work in place."""
 
-    def __init__(self, module: mlir.Module):
-        self.module = module
+    def __init__(self, module: mlir.Module, target: str, disable: tuple[str, ...]):
+        self.module, self.target, self.disable = module, target, disable
         self.by_name = {op.attributes["sym_name"].value: op for op in module.body.operations if flow.is_executable(op)}
         self.pairs: dict[str, list[tuple[int, int]]] = {}
         self.replaced: set[str] = set()
 
     def may_alias(self, name: str, operand: int, result: int) -> bool:
         if name not in self.pairs:
-            self.pairs[name] = alias_pairs(self.by_name[name])
+            self.pairs[name] = alias_pairs(self.by_name[name], self.target, self.disable)
         return (operand, result) in self.pairs[name]
 
     def updating(self, name: str, operand: int, result: int) -> str | None:
@@ -66,7 +71,7 @@ class _Executables:
             copy.attributes["sym_name"] = mlir.StringAttr.get(variant)
             copy.attributes[flow.IN_PLACE] = mlir.DenseI64ArrayAttr.get([operand, position])
             # The other strategies write every element of a result.
-            strategy = codegen.StrategyAttr.get(mlir.StringAttr.get(Loops.name), Loops().schedule_attribute())
+            strategy = codegen.StrategyAttr.get(mlir.StringAttr.get(LOOPS), mlir.DictAttr.get({}))
             copy.attributes[codegen.STRATEGY] = strategy
             reason = mlir.StringAttr.get("others: only a part of the result is written")
             copy.attributes[codegen.REJECTED] = mlir.ArrayAttr.get([reason])
