@@ -63,7 +63,7 @@ typedef struct eyas_vmvx_buffer_t {
   char* base;
   uint64_t size;
   uint64_t write_size;  // 0 when it may only be read
-  void* heap;           // to be freed; local memory that did not fit into the scratch
+  void* heap;           // to be freed: local memory that did not fit into the scratch
 } eyas_vmvx_buffer_t;
 
 typedef struct eyas_vmvx_frame_t {
@@ -74,6 +74,7 @@ typedef struct eyas_vmvx_frame_t {
   char* tiles;
   eyas_vmvx_buffer_t* buffers;  // bindings, data, local memory
   uint32_t buffer_count;
+  uint64_t* released;  // a bit for each local buffer that was given back before later ones
   char* local_at;  // the free part of the scratch
   char* local_end;
   uint64_t local_heap_bytes;

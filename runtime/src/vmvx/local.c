@@ -15,9 +15,12 @@ static uint32_t first_local(const eyas_vmvx_frame_t* f) {
   return f->function->binding_count + 1;
 }
 
+// Memory from the heap starts with how much it is.
+#define HEAP_HEADER_BYTES sizeof(uint64_t)
+
 int eyas_vmvx_local_take(eyas_vmvx_frame_t* f, int64_t bytes, int64_t* out_address) {
-  if (bytes < 0 || (uint64_t)bytes > EYAS_VMVX_MAX_LOCAL_BYTES ||
-      f->buffer_count - first_local(f) >= EYAS_VMVX_MAX_LOCALS) {
+  uint32_t number = f->buffer_count - first_local(f);
+  if (bytes < 0 || (uint64_t)bytes > EYAS_VMVX_MAX_LOCAL_BYTES || number >= EYAS_VMVX_MAX_LOCALS) {
     return EYAS_VMVX_FAIL_LOCAL;
   }
   uint64_t taken = ((uint64_t)bytes + LINE_BYTES - 1) & ~(uint64_t)(LINE_BYTES - 1);
@@ -28,31 +31,43 @@ int eyas_vmvx_local_take(eyas_vmvx_frame_t* f, int64_t bytes, int64_t* out_addre
   } else {
     if (taken > EYAS_VMVX_MAX_LOCAL_BYTES - f->local_heap_bytes) return EYAS_VMVX_FAIL_LOCAL;
     // Zeros, not what another module has left there.
-    char* heap = calloc(1, taken + LINE_BYTES);
+    char* heap = calloc(1, taken + HEAP_HEADER_BYTES + LINE_BYTES);
     if (!heap) return EYAS_VMVX_FAIL_MEMORY;
+    memcpy(heap, &taken, sizeof(taken));
     f->local_heap_bytes += taken;
     buffer.heap = heap;
-    buffer.base = heap + (-(uintptr_t)heap & (LINE_BYTES - 1));
+    buffer.base = heap + HEAP_HEADER_BYTES;
+    buffer.base += -(uintptr_t)buffer.base & (LINE_BYTES - 1);
   }
   *out_address = (int64_t)((uint64_t)f->buffer_count << EYAS_VMVX_BUFFER_SHIFT);
+  f->released[number / 64] &= ~((uint64_t)1 << number % 64);
   f->buffers[f->buffer_count++] = buffer;
   return 0;
 }
 
 static void drop_last(eyas_vmvx_frame_t* f) {
   eyas_vmvx_buffer_t* buffer = &f->buffers[--f->buffer_count];
-  uint64_t taken = (buffer->size + LINE_BYTES - 1) & ~(uint64_t)(LINE_BYTES - 1);
   if (buffer->heap) {
-    free(buffer->heap);
+    uint64_t taken = 0;
+    memcpy(&taken, buffer->heap, sizeof(taken));
     f->local_heap_bytes -= taken;
+    free(buffer->heap);
   } else {
-    f->local_at -= taken;
+    f->local_at = buffer->base;
   }
 }
 
 void eyas_vmvx_local_release(eyas_vmvx_frame_t* f, int64_t address) {
-  uint64_t number = (uint64_t)address >> EYAS_VMVX_BUFFER_SHIFT;
-  if (f->buffer_count > first_local(f) && number == f->buffer_count - 1) drop_last(f);
+  uint32_t first = first_local(f);
+  uint64_t number = ((uint64_t)address >> EYAS_VMVX_BUFFER_SHIFT) - first;
+  if (number >= f->buffer_count - first) return;  // not local memory
+  f->released[number / 64] |= (uint64_t)1 << number % 64;
+  f->buffers[first + number].size = f->buffers[first + number].write_size = 0;
+  while (f->buffer_count > first) {
+    uint32_t last = f->buffer_count - 1 - first;
+    if (!(f->released[last / 64] >> last % 64 & 1)) break;
+    drop_last(f);
+  }
 }
 
 void eyas_vmvx_local_reset(eyas_vmvx_frame_t* f) {

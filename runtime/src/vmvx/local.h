@@ -5,7 +5,8 @@
 #include "vmvx/function.h"
 
 int eyas_vmvx_local_take(eyas_vmvx_frame_t* f, int64_t bytes, int64_t* out_address);
-// Gives back the latest memory if this is its address.
+// Gives memory back: nothing can reach it any more, and it is used again when all that was taken
+// after it has been given back too.
 void eyas_vmvx_local_release(eyas_vmvx_frame_t* f, int64_t address);
 // Gives back all.
 void eyas_vmvx_local_reset(eyas_vmvx_frame_t* f);

@@ -68,7 +68,11 @@ int32_t eyas_vmvx_run(const eyas_vmvx_function_t* function, const eyas_dispatch_
   const size_t bytes = scalar_bytes + buffers_bytes + tiles_bytes;
   char* memory = workgroup->scratch;
   char* heap = NULL;
-  eyas_vmvx_frame_t frame = {.function = function, .dispatch = dispatch, .workgroup = workgroup};
+  uint64_t released[EYAS_VMVX_MAX_LOCALS / 64];
+  eyas_vmvx_frame_t frame = {.function = function,
+                             .dispatch = dispatch,
+                             .workgroup = workgroup,
+                             .released = released};
   if (bytes <= workgroup->scratch_bytes) {
     frame.local_at = memory + bytes;
     frame.local_end = memory + (workgroup->scratch_bytes & ~(uint64_t)63);

@@ -34,13 +34,14 @@ static inline int64_t eyas_vmvx_f64_bits(double value) {
   return bits;
 }
 
+// Zero divides like one.
 static inline int64_t eyas_vmvx_divs(int64_t a, int64_t b) {
-  if (b == 0) return 0;
+  if (b == 0) return a;
   return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
 }
 
 static inline int64_t eyas_vmvx_rems(int64_t a, int64_t b) {
-  if (b == 0) return a;
+  if (b == 0) return 0;
   return b == -1 ? 0 : a % b;
 }
 

@@ -4,19 +4,28 @@
 #include "vmvx/memory.h"
 #include "vmvx/tile.h"
 
-static size_t rows_of(const eyas_vmvx_frame_t* f, int extent) {
-  return extent == EYAS_VMVX_EXTENT_FULL || extent == EYAS_VMVX_EXTENT_COLUMN ? f->rows : 1;
+// Elements in memory that a tile is loaded from or stored to.
+typedef struct block_t {
+  size_t rows, columns;
+  int64_t row_bytes, column_bytes;
+} block_t;
+
+// Microkernels never see a stride that is not taken: it may be anything, and a pointer moved by it
+// would be nowhere. One column is one row, since tiles are packed.
+static block_t block_of(const eyas_vmvx_frame_t* f, int extent, int64_t row_bytes,
+                        int64_t column_bytes) {
+  block_t b = {extent & EYAS_VMVX_EXTENT_ROW ? 1 : f->rows,
+               extent & EYAS_VMVX_EXTENT_COLUMN ? 1 : f->columns, row_bytes, column_bytes};
+  if (b.columns == 1) b = (block_t){1, b.rows, 0, row_bytes};
+  if (b.rows == 1) b.row_bytes = 0;
+  if (b.columns == 1) b.column_bytes = 0;
+  return b;
 }
 
-static size_t columns_of(const eyas_vmvx_frame_t* f, int extent) {
-  return extent == EYAS_VMVX_EXTENT_FULL || extent == EYAS_VMVX_EXTENT_ROW ? f->columns : 1;
-}
-
-static eyas_vmvx_span_t block_span(size_t rows, size_t columns, int64_t row_bytes,
-                                   int64_t column_bytes, int64_t bytes) {
+static eyas_vmvx_span_t block_span(const block_t* b, int64_t bytes) {
   eyas_vmvx_span_t span = {0, bytes, false};
-  eyas_vmvx_span_add(&span, (int64_t)rows - 1, row_bytes);
-  eyas_vmvx_span_add(&span, (int64_t)columns - 1, column_bytes);
+  eyas_vmvx_span_add(&span, (int64_t)b->rows - 1, b->row_bytes);
+  eyas_vmvx_span_add(&span, (int64_t)b->columns - 1, b->column_bytes);
   return span;
 }
 
@@ -26,16 +35,13 @@ static int write_failure(const eyas_vmvx_frame_t* f, int64_t address, const eyas
 }
 
 int eyas_vmvx_tile_load(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
-  int extent = at[2].u[0];
-  size_t rows = rows_of(f, extent), columns = columns_of(f, extent);
-  int64_t address = *eyas_vmvx_scalar(f, at[1].u[1]);
-  int64_t row_bytes = *eyas_vmvx_scalar(f, at[1].u[2]);
-  int64_t column_bytes = *eyas_vmvx_scalar(f, at[1].u[3]);
-  eyas_vmvx_span_t span = block_span(rows, columns, row_bytes, column_bytes, at[2].u[1]);
-  const char* memory = eyas_vmvx_reach(f, address, &span, false);
+  const block_t b = block_of(f, at[2].u[0], *eyas_vmvx_scalar(f, at[1].u[2]),
+                             *eyas_vmvx_scalar(f, at[1].u[3]));
+  const eyas_vmvx_span_t span = block_span(&b, at[2].u[1]);
+  const char* memory = eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[1]), &span, false);
   if (EYAS_VMVX_UNLIKELY(!memory)) return EYAS_VMVX_FAIL_BOUNDS;
-  ((eyas_uk_load_t)at[3].function)(eyas_vmvx_tile(f, at[1].u[0]), memory, rows, columns, row_bytes,
-                                   column_bytes);
+  ((eyas_uk_load_t)at[3].function)(eyas_vmvx_tile(f, at[1].u[0]), memory, b.rows, b.columns,
+                                   b.row_bytes, b.column_bytes);
   return 0;
 }
 
@@ -69,6 +75,8 @@ int eyas_vmvx_tile_load_inside(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at)
   eyas_vmvx_tile_fill(tile, otherwise, bytes, first_row * f->columns);
   eyas_vmvx_tile_fill(tile + end_row * pitch, otherwise, bytes, (f->rows - end_row) * f->columns);
   tile += first_row * pitch;
+  if (rows == 1) row_bytes = 0;
+  if (columns == 1) column_bytes = 0;
   if (columns == f->columns) {
     load(tile, memory, rows, columns, row_bytes, column_bytes);
     return 0;
@@ -87,26 +95,24 @@ static uint64_t magnitude(int64_t value) {
 }
 
 // Whether no two elements of a block share a byte. The strides have been found to be in range.
-static bool is_distinct(size_t rows, size_t columns, int64_t row_bytes, int64_t column_bytes,
-                        uint64_t bytes) {
-  uint64_t row = magnitude(row_bytes), column = magnitude(column_bytes);
-  if (columns == 1) return rows == 1 || row >= bytes;
+static bool is_distinct(const block_t* b, uint64_t bytes) {
+  uint64_t row = magnitude(b->row_bytes), column = magnitude(b->column_bytes);
+  if (b->columns == 1) return true;  // then there is one row too
   if (column < bytes) return false;
-  if (rows == 1) return true;
+  if (b->rows == 1) return true;
   if (row < bytes) return false;
-  return row >= (columns - 1) * column + bytes || column >= (rows - 1) * row + bytes;
+  return row >= (b->columns - 1) * column + bytes || column >= (b->rows - 1) * row + bytes;
 }
 
 int eyas_vmvx_tile_store(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
   int from = at[2].u[0] & 3, extent = at[2].u[0] >> 6;
   unsigned memory_bytes = at[2].u[1], bytes = at[2].u[2];
   bool distinct = at[2].u[3];
-  size_t rows = rows_of(f, extent), columns = columns_of(f, extent);
+  const block_t b = block_of(f, extent, *eyas_vmvx_scalar(f, at[1].u[2]),
+                             *eyas_vmvx_scalar(f, at[1].u[3]));
   int64_t address = *eyas_vmvx_scalar(f, at[1].u[1]);
-  int64_t row_bytes = *eyas_vmvx_scalar(f, at[1].u[2]);
-  int64_t column_bytes = *eyas_vmvx_scalar(f, at[1].u[3]);
   const char* tile = eyas_vmvx_tile(f, at[1].u[0]);
-  eyas_vmvx_span_t span = block_span(rows, columns, row_bytes, column_bytes, memory_bytes);
+  const eyas_vmvx_span_t span = block_span(&b, memory_bytes);
   char* memory = eyas_vmvx_reach(f, address, &span, true);
   if (EYAS_VMVX_UNLIKELY(!memory)) return write_failure(f, address, &span);
   if (from != extent) {
@@ -115,15 +121,14 @@ int eyas_vmvx_tile_store(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
     tile = spare;
   }
   eyas_uk_store_t store = (eyas_uk_store_t)at[3].function;
-  if (is_distinct(rows, columns, row_bytes, column_bytes, memory_bytes)) {
-    store(tile, memory, rows, columns, row_bytes, column_bytes);
+  if (is_distinct(&b, memory_bytes)) {
+    store(tile, memory, b.rows, b.columns, b.row_bytes, b.column_bytes);
     return 0;
   }
   if (distinct) return EYAS_VMVX_FAIL_DISTINCT;
-  for (size_t r = 0; r < rows; ++r) {  // one by one, so that the last one stays
-    for (size_t c = 0; c < columns; ++c, tile += bytes) {
-      char* element = (char*)((uintptr_t)memory + r * (uintptr_t)row_bytes + c * (uintptr_t)column_bytes);
-      store(tile, element, 1, 1, 0, 0);
+  for (int64_t r = 0; r < (int64_t)b.rows; ++r) {  // one by one, so that the last one stays
+    for (int64_t c = 0; c < (int64_t)b.columns; ++c, tile += bytes) {
+      store(tile, memory + (r * b.row_bytes + c * b.column_bytes), 1, 1, 0, 0);
     }
   }
   return 0;
@@ -183,6 +188,7 @@ int eyas_vmvx_tile_contract(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
     if (loop->extent <= 0) return 0;
     eyas_vmvx_span_add(&a, loop->extent - 1, loop->a_bytes);
     eyas_vmvx_span_add(&b, loop->extent - 1, loop->b_bytes);
+    if (loop->extent == 1) loop->a_bytes = loop->b_bytes = 0;
   }
   eyas_vmvx_span_add(&a, (int64_t)rows - 1, k.a_row_bytes);
   // Panels before the last are whole, the last is as wide as there are columns.
@@ -199,6 +205,8 @@ int eyas_vmvx_tile_contract(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
   b.first += panels.first;
   b.end += end;
   b.too_far |= panels.too_far;
+  if (rows == 1) k.a_row_bytes = 0;
+  if (before == 0) k.b_panel_bytes = 0;
   k.a = eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[1]), &a, false);
   k.b = eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[3]), &b, false);
   if (EYAS_VMVX_UNLIKELY(!k.a || !k.b)) return EYAS_VMVX_FAIL_BOUNDS;
@@ -225,9 +233,12 @@ int eyas_vmvx_tile_window(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
     if (loop->extent <= 0) return 0;
     eyas_vmvx_span_add(&a, loop->extent - 1, loop->a_bytes);
     eyas_vmvx_span_add(&b, loop->extent - 1, loop->b_bytes);
+    if (loop->extent == 1) loop->a_bytes = loop->b_bytes = 0;
   }
   eyas_vmvx_span_add(&a, (int64_t)f->rows - 1, k.a_row_bytes);
   k.a = eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[1]), &a, false);
+  if (f->rows == 1) k.a_row_bytes = 0;
+  if (!reads_b) k.loops[0].b_bytes = k.loops[1].b_bytes = 0;
   k.b = reads_b ? eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[3]), &b, false) : NULL;
   if (EYAS_VMVX_UNLIKELY(!k.a || (reads_b && !k.b))) return EYAS_VMVX_FAIL_BOUNDS;
   if (EYAS_VMVX_UNLIKELY(!spend(f, k.loops, 2))) return EYAS_VMVX_FAIL_BUDGET;

@@ -213,7 +213,7 @@ _SCALAR_OPS = (
         "dst = the address of new memory, 64-byte aligned, kept until the workgroup ends",
     ),
     _op(0x36, "width", "dst:S", "dst = how many unit tiles an instruction issues here"),
-    _op(0x37, "release", "address:s", "gives the latest memory of `local` back; one that is not the latest stays"),
+    _op(0x37, "release", "address:s", "gives memory of `local` back: no address reaches it any more"),
     # Memory. Any alignment.
     _op(0x38, "load", "dst:S address:s offset:q memory:n", "dst = the element at address + offset"),
     _op(0x39, "store", "value:s address:s offset:q memory:n", "writes an element at address + offset"),
