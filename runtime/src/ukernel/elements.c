@@ -7,7 +7,7 @@
 
 #include "base/cpu.h"
 
-enum { MAX_SETS = 3, CHUNK = 64 };
+enum { MAX_SETS = 3, CHUNK = 128 };
 
 // Made once, simplest first; each starts as a copy of the one before it.
 static eyas_uk_elements_t sets[MAX_SETS];

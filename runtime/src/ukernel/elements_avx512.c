@@ -3,6 +3,7 @@
 
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma,f16c,avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512")
+#include <immintrin.h>
 #define SET avx512
 #define HOT_ONLY
 #include "ukernel/elements_set.inc"

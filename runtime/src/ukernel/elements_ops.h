@@ -91,7 +91,6 @@ static inline double round_bf16_f64(double x) {
   X(HOT, TRUNC, F32, __builtin_truncf(x))                     \
   X(HOT, ROUND, F32, eyas_uk_round(x))                        \
   X(HOT, ROUNDEVEN, F32, __builtin_rintf(x))                  \
-  X(HOT, ROUND_F16, F32, eyas_uk_from_f16(eyas_uk_to_f16(x))) \
   X(HOT, ROUND_BF16, F32, eyas_uk_from_bf16(eyas_uk_to_bf16(x))) \
   X(RARE, CBRT, F32, cbrtf(x))                                \
   X(RARE, TAN, F32, tanf(x))                                  \
@@ -166,21 +165,24 @@ static inline double round_bf16_f64(double x) {
   X(RARE, POW, F64, pow(a, b))                       \
   X(RARE, ATAN2, F64, atan2(a, b))
 
+// Those with the greater operand first are others with their operands swapped: X(kept, OP, TYPE, the
+// other).
 #define FLOAT_COMPARE_OPS(X, KEPT, TYPE)                    \
   X(KEPT, OEQ, TYPE, a == b)                                \
-  X(KEPT, OGT, TYPE, __builtin_isgreater(a, b))             \
-  X(KEPT, OGE, TYPE, __builtin_isgreaterequal(a, b))        \
   X(KEPT, OLT, TYPE, __builtin_isless(a, b))                \
   X(KEPT, OLE, TYPE, __builtin_islessequal(a, b))           \
   X(KEPT, ONE, TYPE, __builtin_islessgreater(a, b))         \
   X(KEPT, ORD, TYPE, !__builtin_isunordered(a, b))          \
   X(KEPT, UEQ, TYPE, !__builtin_islessgreater(a, b))        \
-  X(KEPT, UGT, TYPE, !__builtin_islessequal(a, b))          \
-  X(KEPT, UGE, TYPE, !__builtin_isless(a, b))               \
   X(KEPT, ULT, TYPE, !__builtin_isgreaterequal(a, b))       \
   X(KEPT, ULE, TYPE, !__builtin_isgreater(a, b))            \
   X(KEPT, UNE, TYPE, a != b)                                \
   X(KEPT, UNO, TYPE, __builtin_isunordered(a, b))
+#define FLOAT_COMPARE_SWAPPED(X, KEPT, TYPE) \
+  X(KEPT, OGT, TYPE, OLT)                    \
+  X(KEPT, OGE, TYPE, OLE)                    \
+  X(KEPT, UGT, TYPE, ULT)                    \
+  X(KEPT, UGE, TYPE, ULE)
 
 // --- integers ------------------------------------------------------------------------------------
 
@@ -225,21 +227,24 @@ static inline double round_bf16_f64(double x) {
   X(KEPT, NE, TYPE, a != b)                \
   X(KEPT, SLT, TYPE, a < b)                \
   X(KEPT, SLE, TYPE, a <= b)               \
-  X(KEPT, SGT, TYPE, a > b)                \
-  X(KEPT, SGE, TYPE, a >= b)               \
   X(KEPT, ULT, TYPE, (U)a < (U)b)          \
-  X(KEPT, ULE, TYPE, (U)a <= (U)b)         \
-  X(KEPT, UGT, TYPE, (U)a > (U)b)          \
-  X(KEPT, UGE, TYPE, (U)a >= (U)b)
+  X(KEPT, ULE, TYPE, (U)a <= (U)b)
+#define INTEGER_COMPARE_SWAPPED(X, KEPT, TYPE) \
+  X(KEPT, SGT, TYPE, SLT)                      \
+  X(KEPT, SGE, TYPE, SLE)                      \
+  X(KEPT, UGT, TYPE, ULT)                      \
+  X(KEPT, UGE, TYPE, ULE)
 
 // --- conversions ---------------------------------------------------------------------------------
 
-// Floats saturate, NaN is 0. `past` is the first value above the range: a power of two, so exact.
-// Comparisons put what does not fit to zero before the conversion, which would be undefined.
-#define SATURATED(low, past, lowest, highest, I)                                   \
-  (x >= (past) ? (highest) : x < (low) ? (lowest) : (I)(x == x && x >= (low) && x < (past) ? x : 0))
+// Floats saturate, NaN is 0. Where both ends of the integers are floats, too, it is enough to bound
+// the argument; `past` is the first value above them otherwise, and what does not fit becomes zero
+// before the conversion, which would be undefined.
+#define BOUNDED(low, high, I) (I)(x != x ? 0 : x < (low) ? (low) : x > (high) ? (high) : x)
+#define SATURATED(low, past, lowest, highest, I) \
+  (x >= (past) ? (highest) : x < (low) ? (lowest) : (I)(x >= (low) && x < (past) ? x : 0))
 
-#define TO_SIGNED(half, TYPE) \
+#define TO_SIGNED(half, TYPE)                                            \
   SATURATED(-(half), half, (S_##TYPE)((U_##TYPE)1 << (BITS_##TYPE - 1)), \
             (S_##TYPE)(((U_##TYPE)1 << (BITS_##TYPE - 1)) - 1), S_##TYPE)
 #define TO_UNSIGNED(past, TYPE) \
@@ -252,7 +257,13 @@ static inline double round_bf16_f64(double x) {
   X(KEPT, UITOFP, TYPE, F32, (float)(U_##TYPE)x)        \
   X(RARE, UITOFP, TYPE, F64, (double)(U_##TYPE)x)
 
-#define CASTS_TO_INTEGER(X, KEPT, TYPE, half)                     \
+#define CASTS_TO_SHORT(X, KEPT, TYPE, half)                                             \
+  X(KEPT, FPTOSI, F32, TYPE, (S_##TYPE)BOUNDED(-half##f, half##f - 1, int32_t))         \
+  X(RARE, FPTOSI, F64, TYPE, (S_##TYPE)BOUNDED(-half, half - 1, int32_t))               \
+  X(KEPT, FPTOUI, F32, TYPE, (S_##TYPE)BOUNDED(0.0f, 2 * half##f - 1, int32_t))         \
+  X(RARE, FPTOUI, F64, TYPE, (S_##TYPE)BOUNDED(0.0, 2 * half - 1, int32_t))
+
+#define CASTS_TO_LONG(X, KEPT, TYPE, half)                        \
   X(KEPT, FPTOSI, F32, TYPE, TO_SIGNED(half##f, TYPE))            \
   X(RARE, FPTOSI, F64, TYPE, TO_SIGNED(half, TYPE))               \
   X(KEPT, FPTOUI, F32, TYPE, TO_UNSIGNED(2 * half##f, TYPE))      \
@@ -268,10 +279,10 @@ static inline double round_bf16_f64(double x) {
   CASTS_FROM_INTEGER(X, RARE, I16)              \
   CASTS_FROM_INTEGER(X, HOT, I32)               \
   CASTS_FROM_INTEGER(X, HOT, I64)               \
-  CASTS_TO_INTEGER(X, HOT, I8, 0x1p7)           \
-  CASTS_TO_INTEGER(X, RARE, I16, 0x1p15)        \
-  CASTS_TO_INTEGER(X, HOT, I32, 0x1p31)         \
-  CASTS_TO_INTEGER(X, RARE, I64, 0x1p63)        \
+  CASTS_TO_SHORT(X, HOT, I8, 0x1p7)             \
+  CASTS_TO_SHORT(X, RARE, I16, 0x1p15)          \
+  CASTS_TO_LONG(X, HOT, I32, 0x1p31)            \
+  CASTS_TO_LONG(X, RARE, I64, 0x1p63)           \
   CASTS_BETWEEN(X, RARE, I8, I16)               \
   CASTS_BETWEEN(X, HOT, I8, I32)                \
   CASTS_BETWEEN(X, HOT, I8, I64)                \
