@@ -49,4 +49,15 @@ void eyas_uk_window_minnum_f64_portable(const eyas_uk_window_t* call);
   [EYAS_VMVX_TYPE_I8] = eyas_uk_window_##name##_i8_portable,         \
   [EYAS_VMVX_TYPE_I32] = eyas_uk_window_##name##_i32_portable
 
+#define EYAS_UK_INLINE static inline __attribute__((always_inline))
+
+// The compiler must not see how a pointer or vector came about: it then keeps it in a register
+// instead of computing or loading it again.
+#define EYAS_UK_OPAQUE(value, constraint) __asm__("" : "+" constraint(value))
+
+// Rows and panels by threes, so that few registers address many: base, base + s, base + 2 s.
+EYAS_UK_INLINE const char* eyas_uk_at(const char* const* bases, int i, int64_t step) {
+  return bases[i / 3] + (i % 3 == 0 ? 0 : i % 3 == 1 ? step : 2 * step);
+}
+
 #endif  // EYAS_UKERNEL_PRODUCTS_H_

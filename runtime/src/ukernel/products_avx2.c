@@ -42,9 +42,61 @@ static inline __m256i first_lanes(int n) {
 #define TAIL_ROWS 6
 #include "ukernel/products_blocks.h"
 
-#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
+#define WINDOW_VECTOR __m256
+#define WINDOW_LANES 8
+#define WINDOW_ELEMENT float
+#define window_load(p) _mm256_loadu_ps((const float*)(p))
+#define window_store(p, v) _mm256_storeu_ps(p, v)
+#define window_load_some(p, n) _mm256_maskload_ps((const float*)(p), first_lanes(n))
+#define window_store_some(p, n, v) _mm256_maskstore_ps(p, first_lanes(n), v)
+
+// The instructions give their second operand when one is NaN or both are zeros: asked both ways round,
+// two results differ in the sign of zeros alone.
+#define GREATEST(x, y) _mm256_and_ps(_mm256_max_ps(x, y), _mm256_max_ps(y, x))
+#define LEAST(x, y) _mm256_or_ps(_mm256_min_ps(x, y), _mm256_min_ps(y, x))
+#define choose_nan(acc, a, WHICH)                                     \
+  _mm256_blendv_ps(WHICH(acc, a), _mm256_add_ps(acc, a), _mm256_cmp_ps(acc, a, _CMP_UNORD_Q))
+
+// A number before NaN.
+static inline __m256 choose_number(__m256 acc, __m256 a, __m256 chosen) {
+  const __m256 either = _mm256_blendv_ps(acc, a, _mm256_cmp_ps(acc, acc, _CMP_UNORD_Q));
+  return _mm256_blendv_ps(chosen, either, _mm256_cmp_ps(acc, a, _CMP_UNORD_Q));
+}
+#define choose(acc, a, WHICH) choose_number(acc, a, WHICH(acc, a))
+
+#define NAME(x) x##_muladd
+#define combine(acc, a, b) _mm256_fmadd_ps(a, b, acc)
+#define HAS_WEIGHTS 1
+#include "ukernel/products_windows.h"
+
+#define NAME(x) x##_add
+#define combine(acc, a, b) _mm256_add_ps(acc, a)
+#define HAS_WEIGHTS 0
+#include "ukernel/products_windows.h"
+
+#define NAME(x) x##_maximum
+#define combine(acc, a, b) choose_nan(acc, a, GREATEST)
+#define HAS_WEIGHTS 0
+#include "ukernel/products_windows.h"
+
+#define NAME(x) x##_minimum
+#define combine(acc, a, b) choose_nan(acc, a, LEAST)
+#define HAS_WEIGHTS 0
+#include "ukernel/products_windows.h"
+
+#define NAME(x) x##_maxnum
+#define combine(acc, a, b) choose(acc, a, GREATEST)
+#define HAS_WEIGHTS 0
+#include "ukernel/products_windows.h"
+
+#define NAME(x) x##_minnum
+#define combine(acc, a, b) choose(acc, a, LEAST)
+#define HAS_WEIGHTS 0
+#include "ukernel/products_windows.h"
+
+#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = window_##name, \
                       EYAS_UK_WINDOW_OTHERS(name)}
-#define WINDOW_FLOAT(name) {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
+#define WINDOW_FLOAT(name) {[EYAS_VMVX_TYPE_F32] = window_##name, \
                             [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
 const eyas_uk_products_t eyas_uk_products_avx2 = {
     .name = "avx2",

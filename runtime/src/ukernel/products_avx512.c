@@ -40,9 +40,54 @@
 #define TAIL_ROWS 8
 #include "ukernel/products_blocks.h"
 
-#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
+#define WINDOW_VECTOR __m512
+#define WINDOW_LANES 16
+#define WINDOW_ELEMENT float
+#define window_load(p) _mm512_loadu_ps(p)
+#define window_store(p, v) _mm512_storeu_ps(p, v)
+#define window_load_some(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
+#define window_store_some(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
+
+// The greater or the lesser number, zeros ordered, and a number before NaN; or NaN where one is.
+#define GREATEST 5
+#define LEAST 4
+#define choose(acc, a, which) _mm512_range_ps(acc, a, which)
+#define choose_nan(acc, a, which)                                                             \
+  _mm512_mask_add_ps(choose(acc, a, which), _mm512_cmp_ps_mask(acc, a, _CMP_UNORD_Q), acc, a)
+
+#define NAME(x) x##_muladd
+#define combine(acc, a, b) _mm512_fmadd_ps(a, b, acc)
+#define HAS_WEIGHTS 1
+#include "ukernel/products_windows.h"
+
+#define NAME(x) x##_add
+#define combine(acc, a, b) _mm512_add_ps(acc, a)
+#define HAS_WEIGHTS 0
+#include "ukernel/products_windows.h"
+
+#define NAME(x) x##_maximum
+#define combine(acc, a, b) choose_nan(acc, a, GREATEST)
+#define HAS_WEIGHTS 0
+#include "ukernel/products_windows.h"
+
+#define NAME(x) x##_minimum
+#define combine(acc, a, b) choose_nan(acc, a, LEAST)
+#define HAS_WEIGHTS 0
+#include "ukernel/products_windows.h"
+
+#define NAME(x) x##_maxnum
+#define combine(acc, a, b) choose(acc, a, GREATEST)
+#define HAS_WEIGHTS 0
+#include "ukernel/products_windows.h"
+
+#define NAME(x) x##_minnum
+#define combine(acc, a, b) choose(acc, a, LEAST)
+#define HAS_WEIGHTS 0
+#include "ukernel/products_windows.h"
+
+#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = window_##name, \
                       EYAS_UK_WINDOW_OTHERS(name)}
-#define WINDOW_FLOAT(name) {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
+#define WINDOW_FLOAT(name) {[EYAS_VMVX_TYPE_F32] = window_##name, \
                             [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
 const eyas_uk_products_t eyas_uk_products_avx512 = {
     .name = "avx512",

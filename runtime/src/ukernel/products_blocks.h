@@ -21,23 +21,12 @@
 #ifndef EYAS_UKERNEL_PRODUCTS_BLOCKS_H_
 #define EYAS_UKERNEL_PRODUCTS_BLOCKS_H_
 
-#define EYAS_UK_INLINE static inline __attribute__((always_inline))
-
-// The compiler must not see how a pointer or vector came about: it then keeps it in a register
-// instead of computing or loading it again.
-#define EYAS_UK_OPAQUE(value, constraint) __asm__("" : "+" constraint(value))
-
 typedef struct eyas_uk_block_t {
   char* acc;
   const char *a, *b;
 } eyas_uk_block_t;
 
 typedef void (*eyas_uk_block_fn_t)(const eyas_uk_contract_t*, eyas_uk_block_t);
-
-// Rows and panels by threes, so that few registers address many: base, base + s, base + 2 s.
-EYAS_UK_INLINE const char* eyas_uk_at(const char* const* bases, int i, int64_t step) {
-  return bases[i / 3] + (i % 3 == 0 ? 0 : i % 3 == 1 ? step : 2 * step);
-}
 
 // Reads a byte and forgets it.
 EYAS_UK_INLINE void eyas_uk_touch(const char* p) {
