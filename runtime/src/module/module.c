@@ -36,7 +36,10 @@ static eyas_status_t find_executables(eyas_module_t* m) {
   if (!m->executables) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
   for (uint32_t i = 0; i < p->executable_count; ++i) {
     char name[512];
-    int written = snprintf(name, sizeof(name), "executables/%s.elf", p->executables[i].name);
+    // Named after the format up to its machine: "elf-x86_64" is an .elf.
+    const char* format = p->executables[i].format;
+    int written = snprintf(name, sizeof(name), "executables/%s.%.*s", p->executables[i].name,
+                           (int)strcspn(format, "-"), format);
     if (written < 0 || (size_t)written >= sizeof(name)) {
       return eyas_status_make(EYAS_STATUS_CORRUPT, "the name of executable %u is too long", i);
     }

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from eyas.module.container import Container
 
 NAME = "inspect"
-_STATES_SHOWN = 8
+VMVX = "vmvx"
+_STATES_SHOWN, _LOOPS_SHOWN = 8, 12
 
 
 def command(
     module: Annotated[Path, typer.Argument(help="A .eyas module.")],
     kernels: Annotated[bool, typer.Option("--kernels", help="Every kernel, and why no other strategy.")] = False,
     parameters: Annotated[bool, typer.Option("--parameters", help="Every weight.")] = False,
-    bytecode: Annotated[bool, typer.Option("--bytecode", help="The host program, disassembled.")] = False,
+    bytecode: Annotated[bool, typer.Option("--bytecode", help="The host program and bytecode, as text.")] = False,
     verify: Annotated[bool, typer.Option(help="Check every digest, which reads all weights.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Everything but bytecode as JSON.")] = False,
 ) -> None:
@@ -32,9 +33,14 @@ def command(
         raise EyasError(f"no such file: '{module}'")
     opened = container.read(module, verify=verify)
     if bytecode:
+        from eyas.module import vmvx_executable
         from eyas.module.assembler import disassemble
 
         print(disassemble(opened.program), end="")
+        for one in opened.program.executables:
+            if one.format == VMVX:
+                functions = vmvx_executable.read_executable(bytes(opened.executables[one.name]))
+                print(f"\n{vmvx_executable.disassemble(functions)}", end="")
         return
     report = describe(module, opened)
     if json:
@@ -98,6 +104,8 @@ def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
         used[kernel["strategy"]] = used.get(kernel["strategy"], 0) + 1
     by_strategy = ", ".join(f"{count} {name}" for name, count in used.items())
     rows.append(("kernels", f"{len(report['kernels'])}" + (f": {by_strategy}" if used else "")))
+    if any(one["format"] == VMVX for one in report["executables"]):
+        rows += _plain_loops(report["kernels"])
     if report["flops"]:
         of_what = "a call" if len(report["functions"]) == 1 else "in one call of each entry point"
         rows.append(("flops", f"{report['flops'] / 1e6:,.3f} million {of_what}"))
@@ -118,6 +126,13 @@ def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
     if parameters and report["parameters"]:
         print()
         print_table([(p["name"], f"{p['dtype']}{p['shape']}", show_bytes(p["bytes"])) for p in report["parameters"]])
+
+
+def _plain_loops(kernels: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """What no microkernel covers, which is interpreted element by element."""
+    names = [kernel["name"] for kernel in kernels if kernel["strategy"] == "loops"]
+    more = [f"... {len(names) - _LOOPS_SHOWN} more; --kernels says why"] if len(names) > _LOOPS_SHOWN else []
+    return [("bytecode loops", text) for text in [*names[:_LOOPS_SHOWN], *more]]
 
 
 def _print_kernels(kernels: list[dict[str, Any]]) -> None:

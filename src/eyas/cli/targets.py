@@ -13,6 +13,7 @@ NAME = "targets"
 
 def command(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """List targets, and this machine as one."""
+    from eyas.module import vmvx_isa
     from eyas.targets import Target, facts
 
     host = Target.host()
@@ -30,6 +31,7 @@ def command(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fal
             for name, arch in facts.ARCHES.items()
         },
     }
+    report["vmvx"] = {"isa_version": vmvx_isa.VERSION, "widths": list(vmvx_isa.WIDTHS)}
     if json:
         print_json(report)
         return
@@ -39,7 +41,8 @@ def command(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fal
         print(f"\nllvm-cpu:{name}[:CPU][:+feature,-feature,option=value]")
         _print_names("CPUs", [arch["default_cpu"], *(c for c in arch["cpus"] if c != arch["default_cpu"])])
         _print_names("features", arch["features"])
-    print("\nexamples: llvm-cpu, llvm-cpu:x86_64:znver3, llvm-cpu:aarch64, llvm-cpu:riscv64:+v,vlen=256")
+    print("\nvmvx: bytecode with microkernels, one module for every CPU")
+    print("\nexamples: llvm-cpu, vmvx, llvm-cpu:x86_64:znver3, llvm-cpu:aarch64, llvm-cpu:riscv64:+v,vlen=256")
 
 
 def _print_names(what: str, names: list[str]) -> None:

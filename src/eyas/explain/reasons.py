@@ -70,7 +70,7 @@ def _strategy(dispatch: Dispatch) -> list[str]:
     """What keeps a better strategy from being used."""
     found = []
     if dispatch.strategy == "loops":
-        found.append("plain loops: nothing is in vectors unless LLVM does it")
+        found.append("plain loops, one element at a time: no vectors but those that LLVM finds in machine code")
     wanted = [_STRATEGY_OF_PRODUCTS] if dispatch.flops else []
     wanted += ["rows", "loop nests"] if dispatch.strategy == "loops" else []
     for reason in dispatch.rejected:

@@ -3,7 +3,7 @@
     index.bin              place, length and SHA-256 of every entry below, and its own; always the first, at byte 64
     manifest.json          provenance and statistics, for people and tools
     program.bin            the VM program (program.py)
-    executables/NAME.elf   machine code, one image per target
+    executables/NAME.elf   machine code, or NAME.vmvx: portable bytecode; one per target
     parameters.bin         the weights, each at a multiple of 64 bytes; starts on a page
 
 The C runtime reads index.bin and never the zip's own structures, which are there for `unzip -l` and its kin. Weights
@@ -149,7 +149,7 @@ def _write(
     pieces: list[tuple[str, int, Sequence[tuple[int, Data]]]] = [
         (MANIFEST, ALIGNMENT, [(0, text)]),
         (PROGRAM, ALIGNMENT, [(0, encode(program))]),
-        *((f"executables/{name}.elf", PAGE, [(0, data)]) for name, data in executables.items()),
+        *((one.entry, PAGE, [(0, executables[one.name])]) for one in program.executables),
     ]
     weights = list(parameters)
     if weights:
@@ -309,12 +309,11 @@ def read(source: str | os.PathLike[str] | bytes, verify: bool = True) -> Contain
         manifest = json.loads(bytes(parts[MANIFEST]))
     except ValueError as error:
         raise ModuleError(f"manifest.json is not JSON: {error}") from error
-    executables = {
-        name.removeprefix("executables/").removesuffix(".elf"): part
-        for name, part in parts.items()
-        if name.startswith("executables/")
-    }
     program = decode(bytes(parts[PROGRAM]))
+    missing = [one.entry for one in program.executables if one.entry not in parts]
+    if missing:
+        raise ModuleError(f"not an .eyas module: it has no {missing[0]}")
+    executables = {one.name: parts[one.entry] for one in program.executables}
     return Container(manifest, program, executables, parts.get(PARAMETERS, memoryview(b"")), entries)
 
 

@@ -106,16 +106,21 @@ class Export:
 
 @dataclass(frozen=True)
 class ExecutableRef:
-    """One image of kernels, stored in the container as `executables/<name>.elf`."""
+    """One image of kernels, stored in the container as `executables/<name>.elf` or `executables/<name>.vmvx`."""
 
     name: str
-    format: str  # "elf-x86_64", "elf-aarch64", "elf-riscv64"
+    format: str  # "elf-x86_64", "elf-aarch64", "elf-riscv64", "vmvx"
     exports: tuple[Export, ...]
     features: tuple[str, ...] = ()  # CPU features that the code needs, LLVM names without '+': "avx2", "fma"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "exports", tuple(self.exports))
         object.__setattr__(self, "features", tuple(self.features))
+
+    @property
+    def entry(self) -> str:
+        """What the container calls it."""
+        return f"executables/{self.name}.{self.format.partition('-')[0]}"
 
 
 @dataclass(frozen=True)

@@ -53,11 +53,22 @@ def fields_of(type_: mlir.Type) -> list[tuple[mlir.Type, int]]:
 def size_of(type_: mlir.Type) -> int:
     """Bytes from one element of this type to the next."""
     if isinstance(type_, llvm.ArrayType):
-        raise InternalError(f"plain loops do not know how to step over {type_}")
+        return type_.num_elements * size_of(type_.element_type)
     fields = fields_of(type_)
     align = max((MEMORY_BYTES[memory_of(field)] for field, _ in fields), default=1)
     end = max((offset + MEMORY_BYTES[memory_of(field)] for field, offset in fields), default=0)
     return -(-end // align) * align
+
+
+def steps(type_: mlir.Type, count: int) -> list[int]:
+    """Bytes of one step of each index of a getelementptr: the first goes over whole elements, others into arrays."""
+    found = [size_of(type_)]
+    while len(found) < count:
+        if not isinstance(type_, llvm.ArrayType):
+            raise InternalError(f"plain loops do not know how to go into {type_}")
+        type_ = type_.element_type
+        found.append(size_of(type_))
+    return found
 
 
 def address_of(asm: Assembler, place: Place | Scalar) -> Scalar:

@@ -333,14 +333,15 @@ class Translator:
         """An address and steps from it; one step of elements is left to the instruction that goes there."""
         base, *dynamic = [self._scalar(operand) for operand in op.operands]
         indices = list(mlir.DenseI32ArrayAttr(op.attributes["rawConstantIndices"]))
-        if len(indices) != 1:
-            raise InternalError(f"plain loops do not know this address: {op}")
-        size = places.size_of(mlir.TypeAttr(op.attributes["elem_type"]).value)
-        if indices[0] != places.DYNAMIC:
-            self.values[op.results[0]] = Place(base, None, 1, indices[0] * size)
+        sizes = places.steps(mlir.TypeAttr(op.attributes["elem_type"]).value, len(indices))
+        offset = sum(index * size for index, size in zip(indices, sizes, strict=True) if index != places.DYNAMIC)
+        steps = [size for index, size in zip(indices, sizes, strict=True) if index == places.DYNAMIC]
+        if len(steps) == 1 and not offset and places.is_read_whole(op, steps[0]):
+            self.values[op.results[0]] = Place(base, dynamic[0], steps[0])
             return
-        place = Place(base, dynamic[0], size)
-        self.values[op.results[0]] = place if places.is_read_whole(op, size) else places.address_of(self.asm, place)
+        for step, index in zip(steps, dynamic, strict=True):
+            base = places.address_of(self.asm, Place(base, index, step))
+        self.values[op.results[0]] = Place(base, None, 1, offset)
 
     def _load(self, op: mlir.Operation) -> None:
         place, type_ = self._get(op.operands[0]), op.results[0].type
