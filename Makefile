@@ -17,7 +17,7 @@ EXTRAS := compiler,torch,onnx,jax,demo,bench,test,dev
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo fuzz lint bench bench-cpu bench-kernels docs system-deps clean
+.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo fuzz lint bench bench-cpu bench-vmvx bench-kernels experiment-mnist docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,12 @@ bench: build  ## every bar of the project, with machine, baseline and ratio; ARG
 
 bench-cpu: build build/peers/.installed  ## Eyas beside other engines on nine models; ARGS='--models minilm --threads 2' narrows it
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.cpu $(ARGS)
+
+bench-vmvx: build build/peers/.installed  ## the same models as portable bytecode, beside machine code and IREE's VMVX
+	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.vmvx --keep build/bench_vmvx $(ARGS)
+
+experiment-mnist: build build/peers/.installed  ## ResNet-50 trained on MNIST by Eyas, then timed on every engine; ARGS=--quick for a small one
+	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m examples.mnist_resnet50 $(ARGS)
 
 bench-kernels: build  ## matrix products against the peak and the bandwidth of this machine; ARGS='--only square' narrows it
 	$(RUN) $(BIN)/python -m benchmarks.cpu.kernels $(ARGS)
