@@ -27,7 +27,7 @@ from eyas.module import vmvx_isa as isa
 from eyas.module.assembler import Label, attach_methods, method_name
 from eyas.module.vmvx_executable import LAYOUTS, Function
 from eyas.module.vmvx_isa import Kind, Op
-from eyas.module.vmvx_registers import Instruction, allocate, drop_unread, reads_what_it_writes
+from eyas.module.vmvx_registers import Instruction, allocate, drop_unread, fold_moves, reads_what_it_writes
 
 __all__ = ["Assembler", "Label", "Scalar", "Tile", "method_name"]
 
@@ -184,8 +184,8 @@ class Assembler:
     def finish(self) -> Function:
         """The function. Adds a `return` when the code could run off its end."""
         code = self._numbered()
-        kept = drop_unread(code)
-        code = _renumbered(code, kept)
+        code = _renumbered(code, drop_unread(code))
+        code = _renumbered(code, fold_moves(code))
         scalars = {int(register) for register in self._registers if isinstance(register, Scalar)}
         places = allocate(code, scalars)
         counts = [

@@ -59,6 +59,39 @@ def drop_unread(code: list[Instruction]) -> list[bool]:
     return live.kept()
 
 
+def fold_moves(code: list[Instruction]) -> list[bool]:
+    """Lets an instruction write its result where a `mov` in the same block would take it, and says which instructions
+    to keep: all but those moves. Loops carry values that way."""
+    kept = [True] * len(code)
+    writers: dict[int, list[int]] = {}
+    readers: dict[int, int] = {}
+    for at, instruction in enumerate(code):
+        for register in instruction.written:
+            writers.setdefault(register, []).append(at)
+        for register in instruction.read:
+            readers[register] = readers.get(register, 0) + 1
+    targets = {instruction.target for instruction in code}
+    for at, instruction in enumerate(code):
+        if instruction.op.name != "mov":
+            continue
+        target, source = instruction.operands
+        if readers[source] != 1 or len(writers.get(source, ())) != 1:
+            continue
+        maker = writers[source][0]
+        # An accumulator would have to begin in the new place.
+        if maker >= at or reads_what_it_writes(code[maker].op) or not kept[maker]:
+            continue
+        between = code[maker + 1 : at]
+        if any(n in targets for n in range(maker + 1, at + 1)) or any(i.target is not None for i in between):
+            continue
+        if any(target in (*other.read, *other.written) for other in between):
+            continue
+        code[maker].operands[0] = target
+        writers[target] = [maker if one == at else one for one in writers[target]]
+        kept[at] = False
+    return kept
+
+
 def allocate(code: list[Instruction], scalars: set[int]) -> dict[int, int]:
     """A place for each register, counted from 0 in its bank. Registers in `scalars` are scalars, others are tiles."""
     intervals = _Liveness(code).intervals()

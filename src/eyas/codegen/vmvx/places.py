@@ -16,6 +16,9 @@ DYNAMIC = -(1 << 31)
 """Stands in a getelementptr's list of indices for one that is an operand."""
 
 
+NARROW = (mlir.F16Type, mlir.BF16Type)
+
+
 @dataclass(frozen=True)
 class Place:
     """An address that is not computed yet: `base`, and elements of `size` bytes from there, or bytes."""
@@ -32,10 +35,15 @@ def memory_of(type_: mlir.Type) -> Memory:
         return Memory.F64
     if isinstance(type_, mlir.F32Type):
         return Memory.F32
-    if isinstance(type_, mlir.F16Type | mlir.BF16Type):
+    if isinstance(type_, NARROW):
         return Memory.I16
     bits = type_.width if isinstance(type_, mlir.IntegerType) else 64
     return {1: Memory.U8, 8: Memory.I8, 16: Memory.I16, 32: Memory.I32, 64: Memory.I64}[bits]
+
+
+def narrow_memory(type_: mlir.Type) -> Memory:
+    """How an f16 or bf16 lies in memory when it is an f32 in a register."""
+    return Memory.F16 if isinstance(type_, mlir.F16Type) else Memory.BF16
 
 
 def fields_of(type_: mlir.Type) -> list[tuple[mlir.Type, int]]:

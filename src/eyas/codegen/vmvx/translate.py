@@ -33,6 +33,8 @@ class Translator:
     def __init__(self, module: mlir.Module, asm: Assembler) -> None:
         self.asm, self.arithmetic = asm, Arithmetic(asm)
         self.values: dict[mlir.Value, Any] = {}
+        # Values of f16 or bf16 that are held as f32, because loading and storing converts them on the way.
+        self.widened: set[mlir.Value] = set()
         symbols = [op.operation for op in module.body.operations if "sym_name" in op.operation.attributes]
         self.symbols = {mlir.StringAttr(op.attributes["sym_name"]).value: op for op in symbols}
 
@@ -144,7 +146,7 @@ class Translator:
             self._compute(op)
 
     def _compute(self, op: mlir.Operation) -> None:
-        if self._is_deferred(op):
+        if self._is_deferred(op) or self._is_converted_in_memory(op):
             return
         if op.name in _ADDS and (product := self._product(op)) is not None:
             self.values[op.results[0]] = product
@@ -156,6 +158,19 @@ class Translator:
             )
         results = made if isinstance(made, tuple) else (made,)
         self.values.update(zip(op.results, results, strict=True))
+
+    def _is_converted_in_memory(self, op: mlir.Operation) -> bool:
+        """Whether a conversion between f32 and a narrower type is a part of the load before it or the stores after."""
+        if op.name == "arith.extf" and op.operands[0] in self.widened and isinstance(op.results[0].type, mlir.F32Type):
+            self.values[op.results[0]] = self._get(op.operands[0])
+            return True
+        if op.name != "arith.truncf" or not isinstance(op.operands[0].type, mlir.F32Type):
+            return False
+        if not all(use.owner.operation.name == "llvm.store" for use in op.results[0].uses):
+            return False
+        self.values[op.results[0]] = self._get(op.operands[0])
+        self.widened.add(op.results[0])
+        return True
 
     def _is_deferred(self, op: mlir.Operation) -> bool:
         """Whether a product is only added to something next: then the sum is one instruction."""
@@ -345,6 +360,10 @@ class Translator:
 
     def _load(self, op: mlir.Operation) -> None:
         place, type_ = self._get(op.operands[0]), op.results[0].type
+        if isinstance(type_, places.NARROW) and all(_is_to_f32(use.owner.operation) for use in op.results[0].uses):
+            self.widened.add(op.results[0])
+            self.values[op.results[0]] = places.load(self.asm, place, places.narrow_memory(type_))
+            return
         made = [
             places.load(self.asm, place, places.memory_of(field), offset) for field, offset in places.fields_of(type_)
         ]
@@ -352,6 +371,9 @@ class Translator:
 
     def _store(self, op: mlir.Operation) -> None:
         place, type_ = self._get(op.operands[1]), op.operands[0].type
+        if op.operands[0] in self.widened:
+            places.store(self.asm, self._scalar(op.operands[0]), place, places.narrow_memory(type_))
+            return
         parts = self._flat(self._get(op.operands[0]))
         if len(parts) == 1 and len(places.fields_of(type_)) > 1:
             parts *= len(places.fields_of(type_))  # never set
@@ -397,6 +419,10 @@ def _with(value: Any, path: Sequence[int], part: Any) -> Any:
     parts += [None] * (path[0] + 1 - len(parts))
     parts[path[0]] = _with(parts[path[0]], path[1:], part)
     return tuple(parts)
+
+
+def _is_to_f32(op: mlir.Operation) -> bool:
+    return op.name == "arith.extf" and isinstance(op.results[0].type, mlir.F32Type)
 
 
 def _constant(value: mlir.Value) -> int | None:
