@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 
+_MIXED = (aten.bitwise_and.Tensor, aten.bitwise_or.Tensor, aten.bitwise_xor.Tensor)
 _COMPARISONS = (
     aten.eq.Scalar,
     aten.ge.Scalar,
@@ -25,6 +27,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
         aten.div.Tensor_mode: floor_quotient,
+        aten.cat.default: _joined(aten.cat.default),
         aten.eq.Tensor: equal,
         aten.index_put.default: put_nowhere,
         aten.isclose.default: is_close,
@@ -33,8 +36,11 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.mul.Tensor: _by_tensor(aten.mul.Tensor),
         aten.sgn.default: sign,
         aten.sign.default: sign,
+        aten.stack.default: _joined(aten.stack.default),
         aten.sub.Tensor: _by_tensor(aten.sub.Tensor),
+        aten.where.self: choose,
         **{op: _with_number(op) for op in _COMPARISONS},
+        **{op: _of_one_type(op) for op in _MIXED},
     }
 
 
@@ -62,6 +68,34 @@ def _with_number(op: Any) -> Callable[..., Any]:
         if to.is_complex or (to == x.dtype and type(number) is kind):
             return NotImplemented
         return op(x.to(to), kind(number))
+
+    return decomposition
+
+
+def _of_one_type(op: Any) -> Callable[..., Any]:
+    """Bytes beside integers are taken for signed, and truths beside bytes crash the importer."""
+
+    def decomposition(one: Tensor, other: Tensor) -> Any:
+        to = torch.result_type(one, other)
+        return NotImplemented if one.dtype == other.dtype else op(one.to(to), other.to(to))
+
+    return decomposition
+
+
+def choose(condition: Tensor, one: Tensor, other: Tensor) -> Any:
+    """As above."""
+    to = torch.result_type(one, other)
+    return NotImplemented if one.dtype == other.dtype else torch.where(condition, one.to(to), other.to(to))
+
+
+def _joined(op: Any) -> Callable[..., Any]:
+    """As above."""
+
+    def decomposition(tensors: Sequence[Tensor], dim: int = 0) -> Any:
+        to = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors))
+        if all(tensor.dtype == to for tensor in tensors):
+            return NotImplemented
+        return op([tensor.to(to) for tensor in tensors], dim)
 
     return decomposition
 

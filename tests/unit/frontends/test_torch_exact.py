@@ -1,4 +1,4 @@
-"""Constants against numbers of another kind, which the importer would fold wrongly or crash on."""
+"""Operands of different kinds, on which the importer crashes or is wrong."""
 
 from __future__ import annotations
 
@@ -32,4 +32,24 @@ def test_constant_and_number(dtype, number):
     results = eyas.compile(model, (x,), device="local-sync")(x)
     for got, want in zip(results, model(x), strict=True):
         got = got if isinstance(got, torch.Tensor) else torch.from_numpy(np.asarray(got))
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
+class Mixed(torch.nn.Module):
+    def forward(self, truths, number, other):
+        results = [torch.where(truths, number, other), torch.cat([number, other]), torch.stack([other, number], 1)]
+        if not other.is_floating_point():
+            results += [number & other, other | number, number ^ other]
+        return tuple(results)
+
+
+@pytest.mark.parametrize(
+    ("one", "two"), [("uint8", "bool"), ("uint8", "int64"), ("int32", "bool"), ("uint8", "float32")]
+)
+def test_types_are_promoted(one, two):
+    generator = torch.Generator().manual_seed(0)
+    numbers = torch.randint(0, 256, (3, 4, 5), generator=generator)
+    args = numbers[0] > 100, numbers[1].to(getattr(torch, one)), (numbers[2] - 128).to(getattr(torch, two))
+    results = eyas.compile(Mixed(), args, device="local-sync")(*args)
+    for got, want in zip(results, Mixed()(*args), strict=True):
         torch.testing.assert_close(got, want, rtol=0, atol=0)
