@@ -185,7 +185,7 @@ class Translator:
         first = user.operands[0].owner
         # Of two products the second is written on its own.
         return user.operands[0] == op.results[0] or not (
-            isinstance(first, mlir.Operation) and first.name in _MULTIPLIES and self._is_deferred(first)
+            not isinstance(first, mlir.Block) and self._is_deferred(first.operation)
         )
 
     def _product(self, op: mlir.Operation) -> Scalar | None:
