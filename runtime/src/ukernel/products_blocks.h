@@ -28,6 +28,28 @@ typedef struct eyas_uk_block_t {
 
 typedef void (*eyas_uk_block_fn_t)(const eyas_uk_contract_t*, eyas_uk_block_t);
 
+// The same steps in the same order with fewer loops: one that runs once, or whose steps go on where
+// those inside it end, joins them.
+EYAS_UK_INLINE eyas_uk_contract_t eyas_uk_with_merged_loops(const eyas_uk_contract_t* call) {
+  eyas_uk_contract_t merged = *call;
+  eyas_uk_loop_t *inner = &merged.loops[2], *outer = &merged.loops[1];
+  for (int level = 0; level < 2; ++level) {
+    int64_t steps;
+    if (inner->extent == 1) {
+      *inner = *outer;
+    } else if (outer->a_bytes == inner->extent * inner->a_bytes &&
+               outer->b_bytes == inner->extent * inner->b_bytes && inner->extent > 0 &&
+               outer->extent > 0 && !__builtin_mul_overflow(inner->extent, outer->extent, &steps)) {
+      inner->extent = steps;
+    } else if (outer->extent != 1) {
+      break;
+    }
+    *outer = merged.loops[0];
+    merged.loops[0] = (eyas_uk_loop_t){1, 0, 0};
+  }
+  return merged;
+}
+
 // Reads a byte and forgets it.
 EYAS_UK_INLINE void eyas_uk_touch(const char* p) {
   char byte = *(const volatile char*)p;
@@ -190,7 +212,8 @@ static const eyas_uk_block_fn_t NAME(tails)[TAIL_ROWS + 1] = {TAILS(TAIL_ENTRY)}
 // Rows are cut into as few and as even pieces as blocks allow, then each piece into blocks of
 // panels: so the panels, which are the larger operand and may come from memory, are read once when
 // the rows fit into one block.
-static void NAME(contract)(const eyas_uk_contract_t* call) {
+static void NAME(contract)(const eyas_uk_contract_t* given) {
+  const eyas_uk_contract_t merged = eyas_uk_with_merged_loops(given), *call = &merged;
   static const uint8_t panels_for_rows[] = {1, PANELS_FOR_ROWS};
   const size_t whole = call->columns / EYAS_VMVX_PANEL, tail = call->columns % EYAS_VMVX_PANEL;
   const size_t pieces = (call->rows + MAX_ROWS - 1) / MAX_ROWS;
