@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.kernel import Unsupported
+from eyas.codegen.common.kernel import Unsupported, constant_int
 from eyas.codegen.vmvx.builder import Builder, Scalar, Tile, extent_of
 from eyas.codegen.vmvx.types import is_bool, rounding, tile_type
+from eyas.ir.structured import constant_scalar
+from eyas.ir.walk import defining_op
 from eyas.module.vmvx_isa import FLOATS, TYPE_BYTES, Type, modes
 
 BINARY = {
@@ -101,6 +103,9 @@ def run_op(op: mlir.Operation, operands: list[Tile], builder: Builder) -> Tile:
         return builder.tile(f"ticmp_{predicate}_{_text(operands[0].type)}", Type.I8, *operands)
     if name == "arith.select":
         return builder.tile("tpick", operands[1].type, *operands, extra=(TYPE_BYTES[operands[1].type],))
+    power = constant_power(op)
+    if power is not None:
+        return _rounded(builder, _power(builder, operands[0], power), result)
     if name in _SPECIAL:
         return _SPECIAL[name](builder, operands, result)
     if name in BINARY:
@@ -113,6 +118,57 @@ def run_op(op: mlir.Operation, operands: list[Tile], builder: Builder) -> Tile:
             raise Unsupported(f"{name} of i1 has no tile instruction")
         return _rounded(builder, _arith(builder, _UNARY[name], *operands), result)
     raise Unsupported(f"{name} has no tile instruction")
+
+
+# select(x < c, c, x) and its kin, by whether x is chosen where the comparison holds: where x is NaN the result is x or
+# c, and which zero it is of two is nobody's promise.
+_CLAMPS = {
+    ("olt", False): "maximum", ("ole", False): "maximum", ("ogt", False): "minimum", ("oge", False): "minimum",
+    ("ult", False): "maxnum", ("ule", False): "maxnum", ("ugt", False): "minnum", ("uge", False): "minnum",
+    ("ogt", True): "maxnum", ("oge", True): "maxnum", ("olt", True): "minnum", ("ole", True): "minnum",
+    ("ugt", True): "maximum", ("uge", True): "maximum", ("ult", True): "minimum", ("ule", True): "minimum",
+}  # fmt: skip
+
+
+def clamp_of(op: mlir.Operation, get: Callable[[mlir.Value], Tile]) -> str | None:
+    """The one instruction that bounds a number by a constant, where a comparison and a choice do that."""
+    compare = defining_op(op.operands[0]) if op.name == "arith.select" else None
+    if compare is None or compare.name != "arith.cmpf":
+        return None
+    value, bound = compare.operands
+    chosen = [op.operands[1] == value, op.operands[2] == value]
+    others = [op.operands[1] == bound, op.operands[2] == bound]
+    if chosen != others[::-1] or sum(chosen) != 1 or not _is_number(get(bound)):
+        return None
+    return _CLAMPS.get((_FLOAT_PREDICATES[compare.attributes["predicate"].value], chosen[0]))
+
+
+def _is_number(tile: Tile) -> bool:
+    """Whether a tile is a constant that is not NaN."""
+    if tile.filled is None or tile.filled.constant is None:
+        return False
+    code, bits = ("<f", "<i") if tile.type is Type.F32 else ("<d", "<q")
+    (value,) = struct.unpack(code, struct.pack(bits.upper(), tile.filled.constant % (1 << 8 * TYPE_BYTES[tile.type])))
+    return value == value
+
+
+_MOST_MULTIPLIED = 16
+
+
+def constant_power(op: mlir.Operation) -> int | None:
+    """The exponent of a power that is better multiplied out; a square is exact, others are what `fpowi` may be."""
+    if op.name == "math.fpowi":
+        power = constant_int(op.operands[1])
+        return power if power is not None and 1 <= power <= _MOST_MULTIPLIED else None
+    return 2 if op.name == "math.powf" and constant_scalar(op.operands[1]) == 2 else None
+
+
+def _power(builder: Builder, base: Tile, power: int) -> Tile:
+    if power == 1:
+        return base
+    half = _power(builder, base, power // 2)
+    square = _arith(builder, "mul", half, half)
+    return _arith(builder, "mul", square, base) if power % 2 else square
 
 
 def constant_bits(builder: Builder, attribute: mlir.Attribute, type_: mlir.Type) -> Scalar:
@@ -154,6 +210,8 @@ class _Evaluator:
             made = builder.fill(bits, tile_type(op.results[0].type))
         elif op.name == "tensor.extract":
             made = self.place.extract(op, [self.get(operand) for operand in list(op.operands)[1:]])
+        elif (bound := clamp_of(op, self.get)) is not None:
+            made = _arith(builder, bound, self.get(op.operands[1]), self.get(op.operands[2]))
         else:
             made = run_op(op, [self.get(operand) for operand in op.operands], builder)
         self.values[op.results[0]] = made

@@ -45,6 +45,8 @@ class Tile:
     scope: Scope
     is_variable: bool = False
     """Whether instructions change it; what reads it stays where it is written."""
+    filled: Scalar | None = None
+    """What all of its elements are, when they are one scalar."""
 
     @property
     def extent(self) -> Extent:
@@ -229,9 +231,10 @@ class Builder:
 
     def fill(self, value: Scalar, type_: Type, rows: Scalar | None = None, columns: Scalar | None = None) -> Tile:
         """A tile whose elements are all one scalar."""
-        return self.pure(
-            "tfill", type_, rows, columns, (value, int(type_), modes(extent_of(rows, columns))), (rows, columns)
-        )
+        operands = (value, int(type_), modes(extent_of(rows, columns)))
+        made = self.pure("tfill", type_, rows, columns, operands, (rows, columns))
+        made.filled = value
+        return made
 
     # Loops and branches.
 

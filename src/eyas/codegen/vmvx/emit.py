@@ -156,14 +156,17 @@ class NestEmitter:
         columns = builder.max(columns, builder.const(1))
         if row is None:
             return builder.const(1), columns
-        rows = self._span(row)
-        fitting = builder.max(builder.div(capacity, columns), builder.const(1))
+        return self._even_rows(self._span(row), columns), columns
+
+    def _even_rows(self, rows: Scalar, columns: Scalar) -> Scalar:
+        """Rows that fit beside the columns, so that tiles are few and of nearly one size."""
+        builder, one = self.builder, self.builder.const(1)
         if rows.constant is not None and columns.constant is not None and rows.constant * columns.constant <= UNIT:
-            return rows, columns
-        pieces = builder.div(builder.sub(builder.add(rows, fitting), builder.const(1)), fitting)
-        pieces = builder.max(pieces, builder.const(1))
-        even = builder.div(builder.sub(builder.add(rows, pieces), builder.const(1)), pieces)
-        return builder.max(builder.min(even, fitting), builder.const(1)), columns
+            return builder.max(rows, one)
+        fitting = builder.max(builder.div(self.parent.capacity, columns), one)
+        pieces = builder.max(builder.div(builder.sub(builder.add(rows, fitting), one), fitting), one)
+        even = builder.div(builder.sub(builder.add(rows, pieces), one), pieces)
+        return builder.max(builder.min(even, fitting), one)
 
     # Statements.
 

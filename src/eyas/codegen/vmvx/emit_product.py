@@ -57,14 +57,16 @@ class ProductEmitter(SumEmitter):
             raise Unsupported("the innermost sum is cut off at edges")
 
     def _tile_sizes(self) -> tuple[Scalar, Scalar]:
+        """As many columns as the machine issues, and rows that fill the tile beside them."""
         builder, row = self.builder, self.tile.unroll_loop
         columns = builder.mul(builder.scalar("width"), builder.const(PANEL))
         extent = self._span(self.lane)
+        columns = builder.min(extent, columns) if (extent.constant or 0) > PANEL else columns
         if extent.constant is not None and extent.constant <= PANEL:
             columns = extent
         if row is None:
             return builder.const(1), columns
-        return builder.min(self._span(row), builder.const(self.tile.unroll)), columns
+        return self._even_rows(self._span(row), columns), columns
 
     def _column_blocks(self, view: View, most: Scalar, then: Callable[[View], None]) -> None:
         if not self.is_packed:

@@ -84,8 +84,8 @@ class SumEmitter(NestEmitter):
             return
         low, high = self._bounds(row)
         one = builder.const(1)
-        first = max(_first_inside(window, row) for window in edges)
-        end = max(first, min(_end_inside(window, row, self.nest.loops[window.tap].static) for window in edges))
+        first = max(first_inside(window, row) for window in edges)
+        end = max(first, min(end_inside(window, row, self.nest.loops[window.tap].static) for window in edges))
         ends = [builder.min(high, builder.max(low, builder.const(place))) for place in (first, end)]
         for start, stop, inside in ((low, ends[0], False), (ends[0], ends[1], True), (ends[1], high, False)):
             step = most if inside else one
@@ -166,12 +166,12 @@ class SumEmitter(NestEmitter):
         return [number for level in found for number in level]
 
 
-def _first_inside(window: Window, row: int) -> int:
+def first_inside(window: Window, row: int) -> int:
     """The first row whose taps are all in the image."""
     return max(0, -(window.shift // window.steps[row]))
 
 
-def _end_inside(window: Window, row: int, taps: int | None) -> int:
+def end_inside(window: Window, row: int, taps: int | None) -> int:
     """One beyond the last row whose taps are all in the image."""
     reach = window.shift + window.dilation * ((taps or 1) - 1)
     return max(0, (window.extent - 1 - reach) // window.steps[row] + 1)

@@ -22,7 +22,7 @@ from eyas.targets import Target
 # neighbour, that is one in a tile that turns, or that stands alone.
 _ISSUE, _ROW, _NEIGHBOUR, _TURNED, _ALONE = 40.0, 5.0, 0.15, 0.6, 1.5
 # Rows of a tile that turns what it loads.
-_TURNED_ROWS = 16
+_TURNED_ROWS = 32
 _UNKNOWN = 256
 
 

@@ -1,0 +1,143 @@
+"""Which strategy takes what, with which loops for columns and rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from eyas.codegen.common.backend import generalized, kernel_of
+from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.sizes import Size
+from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, Tile
+from eyas.codegen.vmvx.compile import BACKEND
+from eyas.codegen.vmvx.schedule import check_schedule
+from eyas.ir import make_context, mlir, parse_module
+from eyas.targets import Target
+
+MATMUL = """
+func.func private @f(%x: tensor<MxKxTYPE>, %w: tensor<KxNxTYPE>) -> tensor<MxNxTYPE> {
+  %zero = arith.constant 0.0 : TYPE
+  %e = tensor.empty() : tensor<MxNxTYPE>
+  %init = linalg.fill ins(%zero : TYPE) outs(%e : tensor<MxNxTYPE>) -> tensor<MxNxTYPE>
+  %r = linalg.matmul ins(%x, %w : tensor<MxKxTYPE>, tensor<KxNxTYPE>) outs(%init : tensor<MxNxTYPE>)
+    -> tensor<MxNxTYPE>
+  return %r : tensor<MxNxTYPE>
+}
+"""
+POOL = """
+func.func private @f(%x: tensor<1x16x16x32xf32>, %w: tensor<2x2xf32>) -> tensor<1x8x8x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x8x8x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32>
+  %r = linalg.pooling_nhwc_max {strides = dense<2> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+    ins(%x, %w : tensor<1x16x16x32xf32>, tensor<2x2xf32>) outs(%init : tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32>
+  return %r : tensor<1x8x8x32xf32>
+}
+"""
+COPY = """
+func.func private @f(%x: tensor<64x48xf32>) -> tensor<48x64xf32> {
+  %e = tensor.empty() : tensor<48x64xf32>
+  %r = linalg.transpose ins(%x : tensor<64x48xf32>) outs(%e : tensor<48x64xf32>) permutation = [1, 0]
+  return %r : tensor<48x64xf32>
+}
+"""
+COMPLEX = """
+#id = affine_map<(a) -> (a)>
+func.func private @f(%x: tensor<64xcomplex<f32>>) -> tensor<64xcomplex<f32>> {
+  %e = tensor.empty() : tensor<64xcomplex<f32>>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+    ins(%x : tensor<64xcomplex<f32>>) outs(%e : tensor<64xcomplex<f32>>) {
+  ^bb0(%i: complex<f32>, %o: complex<f32>):
+    %s = complex.add %i, %i : complex<f32>
+    linalg.yield %s : complex<f32>
+  } -> tensor<64xcomplex<f32>>
+  return %r : tensor<64xcomplex<f32>>
+}
+"""
+
+
+def matmul(rows: int, columns: int, depth: int, type_: str = "f32") -> str:
+    text = MATMUL.replace("Mx", f"{rows}x").replace("Kx", f"{depth}x").replace("Nx", f"{columns}x")
+    return text.replace("TYPE", type_)
+
+
+_MODULES: list[mlir.Module] = []  # a kernel's values live as long as its module
+
+
+def function(text: str):
+    module = parse_module(text, make_context())
+    with module.context, mlir.Location.unknown():
+        single = generalized(module.body.operations[0])
+    _MODULES.extend((module, single))
+    return single.body.operations[0]
+
+
+def select(text: str):
+    one = function(text)
+    with one.context, mlir.Location.unknown():
+        return BACKEND.select(one, Target.parse("vmvx"), frozenset())
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (matmul(17, 33, 9), "contraction"),
+        (matmul(1, 64, 9), "contraction"),
+        (matmul(17, 33, 9, "f64"), "contraction"),
+        (matmul(17, 33, 9, "bf16"), "rows"),
+        (POOL, "windows"),
+        (COPY, "rows"),
+        (COMPLEX, "loops"),
+    ],
+    ids=["matmul", "vector", "f64", "bf16", "pool", "transpose", "complex"],
+)
+def test_strategy_of(text, name):
+    chosen, rejected = select(text)
+    assert chosen.name == name, rejected
+
+
+def test_a_product_has_columns_and_rows_and_wants_panels():
+    chosen, _ = select(matmul(100, 50, 9))
+    (tile,) = chosen.schedule.tiles
+    assert (tile.vector_loop, tile.unroll_loop, tile.unroll) == (1, 0, 8)
+    assert chosen.packable == (1,)
+
+
+def test_elements_that_tiles_do_not_have_are_named():
+    _, rejected = select(COMPLEX)
+    assert any("complex" in reason for reason in rejected), rejected
+
+
+def kernel(text: str) -> Kernel:
+    one = function(text)
+    with one.context, mlir.Location.unknown():
+        found = kernel_of(one, [])
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("schedule", "reason"),
+    [
+        (Schedule(()), "0 tiles for 1 loop nests"),
+        (Schedule((Tile(8, 1, 1, 0, 8),)), "width 8"),
+        (Schedule((Tile(16, 7, 1, 0, 8),)), "columns along loop 7"),
+        (Schedule((Tile(16, 1, 1, 1, 8),)), "rows and columns along loop 1"),
+        (Schedule((Tile(16, 1, 1, 0, 1000),)), "1000 rows"),
+        (Schedule((Tile(16, 1, 1, 0, 8, (2,)),)), "loop 2 inside"),
+        (Schedule((Tile(16, 1, 1, 0, 8),), (GridAxis(2, Size(9), 1),)), "grid over loop 2"),
+        (Schedule((Tile(16, 1, 1, 0, 8),), (GridAxis(1, Size(50), 8),), (1,)), "do not hold whole panels"),
+        (Schedule((Tile(16, 1, 1, 0, 8),), (), (0,)), "binding 0 cannot lie in panels"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_schedules_that_cannot_run_are_refused(schedule, reason):
+    assert reason in (check_schedule(schedule, kernel(matmul(100, 50, 9))) or "")
+
+
+def test_a_noted_schedule_is_read_back():
+    text = matmul(100, 50, 9)
+    chosen, _ = select(text)
+    with chosen.kernel.nests[0].statements[0].location.context:
+        noted = chosen.schedule_attribute()
+        again = type(chosen).from_attribute(noted, kernel(text))
+    assert again.schedule == chosen.schedule
