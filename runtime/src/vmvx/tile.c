@@ -27,17 +27,28 @@ char* eyas_vmvx_spare_tile(const eyas_vmvx_frame_t* f, unsigned index) {
 }
 
 void eyas_vmvx_tile_fill(void* tile, int64_t value, unsigned bytes, size_t count) {
+  const uint64_t size = (uint64_t)count * bytes;
+  if (bytes == 1 || value == 0) {
+    memset(tile, (int)(value & 0xFF), size);
+    return;
+  }
+  // A few elements one by one, then copies of what is there, each as long as all before: the
+  // library's copy has the widest stores of the CPU.
+  size_t filled = count < 16 ? count : 16;
   switch (bytes) {
-    case 1: memset(tile, (int)(value & 0xFF), count); break;
     case 2:
-      for (size_t i = 0; i < count; ++i) ((int16_t*)tile)[i] = (int16_t)value;
+      for (size_t i = 0; i < filled; ++i) ((int16_t*)tile)[i] = (int16_t)value;
       break;
     case 4:
-      for (size_t i = 0; i < count; ++i) ((int32_t*)tile)[i] = (int32_t)value;
+      for (size_t i = 0; i < filled; ++i) ((int32_t*)tile)[i] = (int32_t)value;
       break;
     default:
-      for (size_t i = 0; i < count; ++i) ((int64_t*)tile)[i] = value;
+      for (size_t i = 0; i < filled; ++i) ((int64_t*)tile)[i] = value;
       break;
+  }
+  for (uint64_t done = filled * bytes, next; done < size; done += next) {
+    next = done < size - done ? done : size - done;
+    memcpy((char*)tile + done, tile, next);
   }
 }
 
