@@ -285,8 +285,8 @@ def _cast(builder: Builder, name: str, operand: Tile, source: mlir.Type, result:
     kind = _CASTS[name]
     if name.startswith("arith.index_cast") and TYPE_BYTES[start] > TYPE_BYTES[end]:
         kind = "trunc"
-    if kind == "truncf" and (name := rounding(result)) is not None:  # rounded once, not twice
-        operand = builder.tile(name.replace("_f32", "_f64"), Type.F64, operand)
+    if kind == "truncf" and (rounds := rounding(result)) is not None:  # rounded once, not twice
+        operand = builder.tile(rounds.replace("_f32", "_f64"), Type.F64, operand)
         return builder.tile("ttruncf_f64_f32", Type.F32, operand)
     return _rounded(builder, builder.tile(f"t{kind}_{_text(start)}_{_text(end)}", end, operand), result)
 
