@@ -46,39 +46,82 @@ const eyas_uk_elements_t* eyas_uk_elements(const char* name) {
   return NULL;
 }
 
-// CHUNK copies of one element.
-static void repeat(char* out, const void* element, size_t size) {
-  memcpy(out, element, size);
-  for (size_t filled = size; filled < CHUNK * size; filled *= 2) memcpy(out + filled, out, filled);
+typedef struct sizes_t {
+  size_t block, dst, operand;
+} sizes_t;
+
+static inline sizes_t unpack(unsigned sizes) {
+  return (sizes_t){sizes >> 16, sizes >> 8 & 0xff, sizes & 0xff};
 }
 
-void eyas_uk_repeat_second(eyas_uk_binary_t function, eyas_uk_sizes_t sizes, void* dst,
-                           const void* a, const void* b, size_t count) {
-  _Alignas(64) char repeated[CHUNK * sizeof(int64_t)];
-  repeat(repeated, b, sizes.operand);
-  for (size_t i = 0; i < count; i += CHUNK) {
-    function((char*)dst + i * sizes.dst, (const char*)a + i * sizes.operand, repeated,
-             count - i < CHUNK ? count - i : CHUNK);
+// One operand of a loop: a tile, or CHUNK copies of an element.
+typedef struct operand_t {
+  const char* at;
+  size_t step;
+} operand_t;
+
+static operand_t repeated(char* copies, const void* element, size_t size) {
+  memcpy(copies, element, size);
+  for (size_t filled = size; filled < CHUNK * size; filled *= 2) {
+    memcpy(copies + filled, copies, filled);
   }
+  return (operand_t){copies, 0};
 }
 
-void eyas_uk_repeat_first(eyas_uk_binary_t function, eyas_uk_sizes_t sizes, void* dst,
-                          const void* a, const void* b, size_t count) {
-  _Alignas(64) char repeated[CHUNK * sizeof(int64_t)];
-  repeat(repeated, a, sizes.operand);
-  for (size_t i = 0; i < count; i += CHUNK) {
-    function((char*)dst + i * sizes.dst, repeated, (const char*)b + i * sizes.operand,
-             count - i < CHUNK ? count - i : CHUNK);
+static inline void run(char* dst, operand_t a, operand_t b, size_t count, eyas_uk_binary_t loop,
+                       sizes_t sizes) {
+  const size_t most = a.step && b.step ? count : CHUNK;
+  while (count >= sizes.block) {
+    const size_t whole = (count < most ? count : most) & ~(sizes.block - 1);
+    loop(dst, a.at, b.at, whole);
+    dst += whole * sizes.dst, a.at += whole * a.step, b.at += whole * b.step;
+    count -= whole;
   }
+  if (count == 0) return;
+  _Alignas(64) char rest[3][CHUNK / 2 * sizeof(int64_t)];
+  memset(rest[0] + count * a.step, 0, (sizes.block - count) * sizes.operand);
+  memset(rest[1] + count * b.step, 0, (sizes.block - count) * sizes.operand);
+  if (a.step) memcpy(rest[0], a.at, count * a.step);
+  if (b.step) memcpy(rest[1], b.at, count * b.step);
+  loop(rest[2], a.step ? rest[0] : a.at, b.step ? rest[1] : b.at, sizes.block);
+  memcpy(dst, rest[2], count * sizes.dst);
 }
 
-void eyas_uk_widen_in_place(eyas_uk_unary_t function, eyas_uk_sizes_t sizes, void* tile,
-                            size_t count) {
-  _Alignas(64) char copy[CHUNK * sizeof(int32_t)];
-  for (size_t end = count; end > 0;) {
-    const size_t first = (end - 1) / CHUNK * CHUNK;
-    memcpy(copy, (char*)tile + first * sizes.operand, (end - first) * sizes.operand);
-    function((char*)tile + first * sizes.dst, copy, end - first);
-    end = first;
+void eyas_uk_blocks_vv(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
+                       unsigned packed) {
+  const sizes_t sizes = unpack(packed);
+  run(dst, (operand_t){a, sizes.operand}, (operand_t){b, sizes.operand}, count, loop, sizes);
+}
+
+void eyas_uk_blocks_vs(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
+                       unsigned packed) {
+  _Alignas(64) char copies[CHUNK * sizeof(int64_t)];
+  const sizes_t sizes = unpack(packed);
+  run(dst, (operand_t){a, sizes.operand}, repeated(copies, b, sizes.operand), count, loop, sizes);
+}
+
+void eyas_uk_blocks_sv(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
+                       unsigned packed) {
+  _Alignas(64) char copies[CHUNK * sizeof(int64_t)];
+  const sizes_t sizes = unpack(packed);
+  run(dst, repeated(copies, a, sizes.operand), (operand_t){b, sizes.operand}, count, loop, sizes);
+}
+
+// From the end where elements become wider in place, so that nothing is overwritten unread.
+void eyas_uk_blocks_v(void* dst, const void* a, size_t count, eyas_uk_unary_t loop,
+                      unsigned packed) {
+  const sizes_t sizes = unpack(packed);
+  const int backwards = dst == a && sizes.dst > sizes.operand;
+  size_t whole = backwards ? 0 : count & ~(sizes.block - 1);
+  if (whole) loop(dst, a, whole);
+  _Alignas(64) char from[CHUNK * sizeof(int64_t)], to[CHUNK * sizeof(int64_t)];
+  while (count > whole) {
+    const size_t first = backwards ? (count - 1) / CHUNK * CHUNK : whole, rest = count - first;
+    const size_t padded = (rest + sizes.block - 1) & ~(sizes.block - 1);
+    memcpy(from, (const char*)a + first * sizes.operand, rest * sizes.operand);
+    memset(from + rest * sizes.operand, 0, (padded - rest) * sizes.operand);
+    loop(to, from, padded);
+    memcpy((char*)dst + first * sizes.dst, to, rest * sizes.dst);
+    count = first;
   }
 }

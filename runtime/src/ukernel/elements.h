@@ -11,20 +11,19 @@ void eyas_uk_elements_fill_avx2(eyas_uk_elements_t* table);
 void eyas_uk_elements_fill_avx512(eyas_uk_elements_t* table);
 #endif
 
-// Bytes of an element of a result and of an operand.
-typedef struct eyas_uk_sizes_t {
-  size_t dst, operand;
-} eyas_uk_sizes_t;
+// How most entries of the tables are made: a loop over whole blocks of elements, which needs no code
+// for a rest, and one of these functions around it, which pads the rest to a block and repeats a
+// single element. They take what an entry takes, and then the loop, so that an entry is a jump.
+// `sizes` says how many elements a block has, and the bytes of an element of result and operands.
+#define EYAS_UK_SIZES(block, dst, operand) ((unsigned)((block) << 16 | (dst) << 8 | (operand)))
 
-// An instruction with one operand repeated, by the function for two that run along: most have no
-// loops of their own for this, which would triple the code.
-void eyas_uk_repeat_second(eyas_uk_binary_t function, eyas_uk_sizes_t sizes, void* dst,
-                           const void* a, const void* b, size_t count);
-void eyas_uk_repeat_first(eyas_uk_binary_t function, eyas_uk_sizes_t sizes, void* dst,
-                          const void* a, const void* b, size_t count);
-
-// A conversion to wider elements in place: from the end, so that nothing is overwritten unread.
-void eyas_uk_widen_in_place(eyas_uk_unary_t function, eyas_uk_sizes_t sizes, void* tile,
-                            size_t count);
+// The result may be the operand's tile, also when its elements are wider.
+void eyas_uk_blocks_v(void* dst, const void* a, size_t count, eyas_uk_unary_t loop, unsigned sizes);
+void eyas_uk_blocks_vv(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
+                       unsigned sizes);
+void eyas_uk_blocks_vs(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
+                       unsigned sizes);
+void eyas_uk_blocks_sv(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
+                       unsigned sizes);
 
 #endif  // EYAS_UKERNEL_ELEMENTS_H_
