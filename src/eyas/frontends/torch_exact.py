@@ -26,8 +26,10 @@ _COMPARISONS = (
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
-        aten.div.Tensor_mode: floor_quotient,
+        aten.add.Tensor: _by_tensor(aten.add.Tensor),
         aten.cat.default: _joined(aten.cat.default),
+        aten.clamp.default: clamp,
+        aten.div.Tensor_mode: floor_quotient,
         aten.eq.Tensor: equal,
         aten.index_put.default: put_nowhere,
         aten.isclose.default: is_close,
@@ -45,9 +47,12 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def _by_tensor(op: Any) -> Callable[..., Any]:
-    """The importer crashes on products and differences of 8-bit integers and numbers, not on those of tensors."""
+    """The importer crashes on products and differences of 8-bit integers and numbers, not on those of tensors; and on
+    truths as numbers."""
 
     def decomposition(one: Any, other: Any, **kwargs: Any) -> Any:
+        if isinstance(other, bool) and isinstance(one, Tensor) and one.dtype != torch.bool:
+            return op(one, int(other), **kwargs)
         is_number = isinstance(other, int) and not isinstance(other, bool)
         if not (isinstance(one, Tensor) and one.dtype == torch.int8 and is_number):
             return NotImplemented
@@ -80,6 +85,13 @@ def _of_one_type(op: Any) -> Callable[..., Any]:
         return NotImplemented if one.dtype == other.dtype else op(one.to(to), other.to(to))
 
     return decomposition
+
+
+def clamp(x: Tensor, least: Any = None, most: Any = None) -> Any:
+    """Integers between bounds that are none."""
+    if x.is_floating_point() or not any(isinstance(bound, float) for bound in (least, most)):
+        return NotImplemented
+    return torch.clamp(x.to(torch.result_type(x, 0.5)), least, most)
 
 
 def choose(condition: Tensor, one: Tensor, other: Tensor) -> Any:

@@ -38,6 +38,7 @@ def test_constant_and_number(dtype, number):
 class Mixed(torch.nn.Module):
     def forward(self, truths, number, other):
         results = [torch.where(truths, number, other), torch.cat([number, other]), torch.stack([other, number], 1)]
+        results += [number * True, number + True, number.clamp(3, 99.5)]
         if not other.is_floating_point():
             results += [number & other, other | number, number ^ other]
         return tuple(results)
