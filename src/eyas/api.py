@@ -165,7 +165,7 @@ def _load(file: IO[bytes], target: str, device: str, threads: int | None) -> Mod
     try:
         return load_open_file(file, device, threads)
     except ModuleError as error:
-        if Target.parse(target) == Target.host():
+        if Target.parse(target).runs_here:
             raise
         return ForeignModule(file, error)
 

@@ -85,6 +85,11 @@ class Target:
         return self.backend == "llvm-cpu"
 
     @property
+    def runs_here(self) -> bool:
+        """Whether this machine is the target, or one of all those that it is made for."""
+        return not self.is_cpu or self == Target.host()
+
+    @property
     def triple(self) -> str:
         return self._arch.triple
 

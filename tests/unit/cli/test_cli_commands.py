@@ -130,6 +130,22 @@ def test_compile_for_another_cpu_makes_a_module(eyas, model, tmp_path, target):
     assert report["executables"][0]["format"] == f"elf-{target.split(':')[1]}"
 
 
+def test_bytecode_is_compiled_shown_and_runs_here(eyas, model, tmp_path):
+    path = tmp_path / "portable.eyas"
+    done = eyas("compile", model, "-o", path, "--target", "vmvx", "--disable", "microkernels", "--json")
+    assert done.code == 0 and done.json["target"] == "vmvx"
+    report = eyas("inspect", path, "--json").json
+    assert report["executables"][0]["format"] == "vmvx" and report["executables"][0]["features"] == []
+    assert "executables/kernels.vmvx" in {entry["name"] for entry in report["entries"]}
+    loops = eyas("inspect", path).out
+    assert all(kernel["name"] in loops for kernel in report["kernels"]) and "bytecode loops" in loops
+    text = eyas("inspect", path, "--bytecode").out
+    assert "function main(" in text and "fmul_f32" in text and text.count(" bindings=") > 1
+    assert eyas("run", path, "-i", "4x8xf32=1", "-i", "8x3xf32=1").code == 0
+    why = eyas("explain", path, "--runs", 2, "--threads", 1).out
+    assert "plain loops, one element at a time" in why
+
+
 def test_opt_runs_our_passes_and_upstream_ones(eyas, model):
     done = eyas("opt", model, "--passes", "convert-elementwise-to-linalg,tie-shapes,cse")
     assert done.code == 0 and "arith.addf %x" not in done.out and "linalg.generic" in done.out
@@ -140,7 +156,7 @@ def test_opt_runs_our_passes_and_upstream_ones(eyas, model):
 def test_lists(eyas):
     targets = eyas("targets", "--json").json
     assert targets["host"]["target"].startswith("llvm-cpu:") and "riscv64" in targets["llvm-cpu"]
-    assert targets["host"]["target"] in eyas("targets").out
+    assert targets["host"]["target"] in eyas("targets").out and "vmvx" in targets and "vmvx: " in eyas("targets").out
     assert {"local-sync", "local-task"} <= {device["driver"] for device in eyas("devices", "--json").json}
     assert "local-sync" in eyas("devices").out
     assert eyas("version", "--json").json["eyas"] == eyas_package.__version__

@@ -302,8 +302,9 @@ class Translator:
     def _number(self, attribute: mlir.Attribute, type_: mlir.Type) -> Scalar:
         if isinstance(attribute, mlir.FloatAttr):
             return self.asm.const(float_bits(attribute.value, type_))
-        value = int(attribute.value) if isinstance(attribute, mlir.IntegerAttr | mlir.BoolAttr) else 0
-        return self.asm.const(integer_bits(value, bits_of(type_)))
+        if not isinstance(attribute, mlir.IntegerAttr | mlir.BoolAttr):
+            raise InternalError(f"a constant of type {type_} has no bytecode: {attribute}")
+        return self.asm.const(integer_bits(int(attribute.value), bits_of(type_)))
 
     def _complex_constant(self, op: mlir.Operation) -> None:
         type_ = mlir.ComplexType(op.results[0].type).element_type
