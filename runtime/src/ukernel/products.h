@@ -8,25 +8,35 @@
 extern const eyas_uk_products_t eyas_uk_products_portable;
 #if defined(__x86_64__)
 extern const eyas_uk_products_t eyas_uk_products_avx2, eyas_uk_products_avx512;
+extern const eyas_uk_products_t eyas_uk_products_avx512_vnni, eyas_uk_products_avx512_bf16;
 #endif
 
 // Every set that this CPU runs, best first: for tests and benchmarks. Returns how many.
 int eyas_uk_products_available(const eyas_uk_products_t** out, int capacity);
 
-void eyas_uk_contract_f32_portable(const eyas_uk_contract_t* call);
-void eyas_uk_contract_f16_portable(const eyas_uk_contract_t* call);
-void eyas_uk_contract_bf16_portable(const eyas_uk_contract_t* call);
-void eyas_uk_contract_s8s8_portable(const eyas_uk_contract_t* call);
-void eyas_uk_contract_u8s8_portable(const eyas_uk_contract_t* call);
-void eyas_uk_contract_s8u8_portable(const eyas_uk_contract_t* call);
-void eyas_uk_contract_u8u8_portable(const eyas_uk_contract_t* call);
-void eyas_uk_contract_f64_portable(const eyas_uk_contract_t* call);
+#define EYAS_UK_CONTRACT_DECLARE(set)                                  \
+  void eyas_uk_contract_f32_##set(const eyas_uk_contract_t* call);     \
+  void eyas_uk_contract_f16_##set(const eyas_uk_contract_t* call);     \
+  void eyas_uk_contract_bf16_##set(const eyas_uk_contract_t* call);    \
+  void eyas_uk_contract_s8s8_##set(const eyas_uk_contract_t* call);    \
+  void eyas_uk_contract_u8s8_##set(const eyas_uk_contract_t* call);    \
+  void eyas_uk_contract_s8u8_##set(const eyas_uk_contract_t* call);    \
+  void eyas_uk_contract_u8u8_##set(const eyas_uk_contract_t* call);    \
+  void eyas_uk_contract_f64_##set(const eyas_uk_contract_t* call);
+EYAS_UK_CONTRACT_DECLARE(portable)
+EYAS_UK_CONTRACT_DECLARE(avx2)
+EYAS_UK_CONTRACT_DECLARE(avx512)
+EYAS_UK_CONTRACT_DECLARE(vnni)
+EYAS_UK_CONTRACT_DECLARE(neon)
+EYAS_UK_CONTRACT_DECLARE(dotprod)
+EYAS_UK_CONTRACT_DECLARE(rvv)
+#undef EYAS_UK_CONTRACT_DECLARE
 
 // Numbers in memory at any alignment.
 typedef float eyas_uk_f32_t __attribute__((aligned(1), may_alias));
 typedef double eyas_uk_f64_t __attribute__((aligned(1), may_alias));
 typedef int32_t eyas_uk_i32_t __attribute__((aligned(1), may_alias));
-typedef uint16_t eyas_uk_u16_t __attribute__((aligned(1), may_alias));
+typedef int16_t eyas_uk_i16_t __attribute__((aligned(1), may_alias));
 
 #define EYAS_UK_WINDOW_DECLARE(name)                                \
   void eyas_uk_window_##name##_f32_portable(const eyas_uk_window_t* call); \

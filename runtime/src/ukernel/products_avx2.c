@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "ukernel/products.h"
+#include "ukernel/products_avx2.h"
 
 // 16 registers: accumulators, the operands that are held, and one that passes by.
 #define EYAS_UK_BLOCKS_AVX2(X)                            \
@@ -14,19 +15,13 @@
 #define EYAS_UK_PANELS_AVX2 4, 2, 2, 1, 1, 1
 #define EYAS_UK_TAILS_AVX2(X) X(1) X(2) X(3) X(4) X(5) X(6)
 
-// The first n of 8 lanes, n from 1 to 7.
-static inline __m256i first_lanes(int n) {
-  static const int32_t bits[15] = {-1, -1, -1, -1, -1, -1, -1};
-  return _mm256_loadu_si256((const __m256i*)(bits + 7 - n));
-}
-
-#define NAME(x) x##_f32
+#define NAME(x) eyas_uk_##x##_f32_avx2
 #define ACC float
 #define VECTOR __m256
 #define LANES 8
 #define OPERAND __m256
 #define OPERAND_BYTES 32
-#define REGISTER "x"
+#define hold(x) EYAS_UK_OPAQUE(x, "x")
 #define load_row(p) _mm256_set1_ps(*(const eyas_uk_f32_t*)(p))
 #define load_lanes(p) _mm256_loadu_ps((const float*)(p))
 #define load_some(p, n) _mm256_maskload_ps((const float*)(p), first_lanes(n))
@@ -103,14 +98,14 @@ const eyas_uk_products_t eyas_uk_products_avx2 = {
     .width = 4,
     .contract =
         {
-            [EYAS_VMVX_CONTRACT_F32] = contract_f32,
-            [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_portable,
-            [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_portable,
-            [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_portable,
-            [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_portable,
-            [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_portable,
-            [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_portable,
-            [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_portable,
+            [EYAS_VMVX_CONTRACT_F32] = eyas_uk_contract_f32_avx2,
+            [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_avx2,
+            [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_avx2,
+            [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_avx2,
+            [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_avx2,
+            [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_avx2,
+            [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_avx2,
+            [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_avx2,
         },
     .window =
         {

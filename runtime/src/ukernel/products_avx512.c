@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "ukernel/products.h"
+#include "ukernel/products_avx512.h"
 
 // 32 registers: accumulators, the operands that are held, and one that passes by.
 #define EYAS_UK_BLOCKS_AVX512(X)                                                              \
@@ -18,21 +19,21 @@
 #define EYAS_UK_PANELS_AVX512 8, 8, 8, 4, 4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 1, 1
 #define EYAS_UK_TAILS_AVX512(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
 
-#define NAME(x) x##_f32
+#define NAME(x) eyas_uk_##x##_f32_avx512
 #define ACC float
 #define VECTOR __m512
 #define LANES 16
 #define OPERAND __m512
 #define OPERAND_BYTES 64
-#define REGISTER "v"
+#define hold(x) EYAS_UK_OPAQUE(x, "v")
 #define load_row(p) _mm512_set1_ps(*(const eyas_uk_f32_t*)(p))
 #define load_lanes(p) _mm512_loadu_ps(p)
-#define load_some(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
+#define load_some(p, n) _mm512_maskz_loadu_ps(first_lanes(n), p)
 #define multiply_add(acc, row, lanes) _mm512_fmadd_ps(row, lanes, acc)
 #define load_acc(p) _mm512_loadu_ps(p)
 #define store_acc(p, v) _mm512_storeu_ps(p, v)
-#define load_acc_some(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
-#define store_acc_some(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
+#define load_acc_some(p, n) _mm512_maskz_loadu_ps(first_lanes(n), p)
+#define store_acc_some(p, n, v) _mm512_mask_storeu_ps(p, first_lanes(n), v)
 #define BLOCKS EYAS_UK_BLOCKS_AVX512
 #define MAX_ROWS 16
 #define PANELS_FOR_ROWS EYAS_UK_PANELS_AVX512
@@ -45,8 +46,8 @@
 #define WINDOW_ELEMENT float
 #define window_load(p) _mm512_loadu_ps(p)
 #define window_store(p, v) _mm512_storeu_ps(p, v)
-#define window_load_some(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
-#define window_store_some(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
+#define window_load_some(p, n) _mm512_maskz_loadu_ps(first_lanes(n), p)
+#define window_store_some(p, n, v) _mm512_mask_storeu_ps(p, first_lanes(n), v)
 
 // The greater or the lesser number, zeros ordered, and a number before NaN; or NaN where one is.
 #define GREATEST 5
@@ -89,30 +90,35 @@
                       EYAS_UK_WINDOW_OTHERS(name)}
 #define WINDOW_FLOAT(name) {[EYAS_VMVX_TYPE_F32] = window_##name, \
                             [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
-const eyas_uk_products_t eyas_uk_products_avx512 = {
-    .name = "avx512",
-    .width = 8,
-    .contract =
-        {
-            [EYAS_VMVX_CONTRACT_F32] = contract_f32,
-            [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_portable,
-            [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_portable,
-            [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_portable,
-            [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_portable,
-            [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_portable,
-            [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_portable,
-            [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_portable,
-        },
-    .window =
-        {
-            [EYAS_VMVX_WINDOW_MULADD] = WINDOW(muladd),
-            [EYAS_VMVX_WINDOW_ADD] = WINDOW(add),
-            [EYAS_VMVX_WINDOW_MAXIMUM] = WINDOW(maximum),
-            [EYAS_VMVX_WINDOW_MINIMUM] = WINDOW(minimum),
-            [EYAS_VMVX_WINDOW_MAXNUM] = WINDOW_FLOAT(maxnum),
-            [EYAS_VMVX_WINDOW_MINNUM] = WINDOW_FLOAT(minnum),
-        },
-};
+#define WINDOWS                                       \
+  {                                                   \
+    [EYAS_VMVX_WINDOW_MULADD] = WINDOW(muladd),       \
+    [EYAS_VMVX_WINDOW_ADD] = WINDOW(add),             \
+    [EYAS_VMVX_WINDOW_MAXIMUM] = WINDOW(maximum),     \
+    [EYAS_VMVX_WINDOW_MINIMUM] = WINDOW(minimum),     \
+    [EYAS_VMVX_WINDOW_MAXNUM] = WINDOW_FLOAT(maxnum), \
+    [EYAS_VMVX_WINDOW_MINNUM] = WINDOW_FLOAT(minnum), \
+  }
+#define TABLE(variable, text, bf16_set, bytes_set)                               \
+  const eyas_uk_products_t eyas_uk_products_##variable = {                       \
+      .name = text,                                                              \
+      .width = 8,                                                                \
+      .contract =                                                                \
+          {                                                                      \
+              [EYAS_VMVX_CONTRACT_F32] = eyas_uk_contract_f32_avx512,            \
+              [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_avx512,            \
+              [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_##bf16_set,      \
+              [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_##bytes_set,     \
+              [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_##bytes_set,     \
+              [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_##bytes_set,     \
+              [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_##bytes_set,     \
+              [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_avx512,            \
+          },                                                                     \
+      .window = WINDOWS,                                                         \
+  }
+TABLE(avx512, "avx512", avx512, avx512);
+TABLE(avx512_vnni, "avx512-vnni", avx512, vnni);
+TABLE(avx512_bf16, "avx512-vnni-bf16", vnni, vnni);
 
 #else
 typedef int eyas_uk_not_this_architecture_t;

@@ -1,17 +1,22 @@
 // A contraction in register blocks, for any instruction set: rows x vectors of accumulators stay in
-// registers while the loops run. Included once for each type, after these definitions, which are
-// undefined at the end:
+// registers while the loops run. Included once for each type of operands. Definitions of the
+// accumulators, which stay:
+//
+//   ACC               the element
+//   VECTOR            a vector of them, LANES of them: 2, 4, 8 or 16
+//   load_acc(p), store_acc(p, v), load_acc_some(p, n), store_acc_some(p, n, v)
+//
+// and of the operands, which are undefined at the end:
 //
 //   NAME(x)           x with a suffix of the type
-//   ACC               the element of an accumulator
-//   VECTOR            a vector of accumulators, LANES of them: 4, 8 or 16
-//   OPERAND           a vector of what is multiplied, OPERAND_BYTES in memory
-//   REGISTER          the constraint of such a register in inline assembly, as a string
+//   OPERAND           a vector of what is multiplied, OPERAND_BYTES in memory for LANES columns
+//   hold(x)           keeps an operand in registers: EYAS_UK_OPAQUE
 //   load_row(p)       a row's operand, repeated in every lane
 //   load_lanes(p)     the operands of LANES columns
 //   load_some(p, n)   of the first n columns alone; nothing behind them is read
 //   multiply_add(acc, row, lanes)
-//   load_acc(p), store_acc(p, v), load_acc_some(p, n), store_acc_some(p, n, v)
+//   OFFSET_ROW, subtract(acc, offset)   where the instruction wants rows with an offset: the product
+//                     of this row with the lanes is subtracted in the end
 //   BLOCKS(X)         X(rows, panels) for every block: with one panel from 1 to MAX_ROWS rows; with
 //                     more panels from 1 row on
 //   PANELS_FOR_ROWS   how many panels a block of 1, 2, ... MAX_ROWS rows has at most
@@ -25,6 +30,11 @@ typedef struct eyas_uk_block_t {
   char* acc;
   const char *a, *b;
 } eyas_uk_block_t;
+
+// Blocks for types that matter less: few of them, so that the code stays small.
+#define EYAS_UK_BLOCKS_SMALL(X)                                                              \
+  X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(1, 4) X(2, 4) X(3, 4) X(4, 4)
+#define EYAS_UK_TAILS_SMALL(X) X(1) X(2) X(3) X(4)
 
 typedef void (*eyas_uk_block_fn_t)(const eyas_uk_contract_t*, eyas_uk_block_t);
 
@@ -81,6 +91,17 @@ EYAS_UK_INLINE void NAME(run_block)(const eyas_uk_contract_t* call, eyas_uk_bloc
       acc[r][v] = some && v == vectors - 1 ? load_acc_some(p, some) : load_acc(p);
     }
   }
+#ifdef OFFSET_ROW
+  const OPERAND offset_row = OFFSET_ROW;
+  VECTOR offset[MOST];
+#pragma GCC unroll 32
+  for (int v = 0; v < vectors; ++v) offset[v] = (VECTOR){0};
+#define ADD_OFFSET(v, lanes) offset[v] = multiply_add(offset[v], offset_row, lanes)
+#define TAKE_OFFSET(v, acc) subtract(acc, offset[v])
+#else
+#define ADD_OFFSET(v, lanes)
+#define TAKE_OFFSET(v, acc) acc
+#endif
   const int64_t row_step = call->a_row_bytes, panel_step = call->b_panel_bytes;
   const int64_t a_step = call->loops[2].a_bytes, b_step = call->loops[2].b_bytes;
   const int panels = (vectors + PANEL_VECTORS - 1) / PANEL_VECTORS;
@@ -131,7 +152,10 @@ EYAS_UK_INLINE void NAME(run_block)(const eyas_uk_contract_t* call, eyas_uk_bloc
 #pragma GCC unroll 32
             for (int v = 0; v < vectors; ++v) {
               OPERAND lanes = NAME(lanes_at)(b, v, panel_step, v == vectors - 1 ? some : 0);
-              if (rows > 1) EYAS_UK_OPAQUE(lanes, REGISTER);
+              if (rows > 1) {
+                hold(lanes);
+              }
+              ADD_OFFSET(v, lanes);
 #pragma GCC unroll 32
               for (int r = 0; r < rows; ++r) acc[r][v] = multiply_add(acc[r][v], row[r], lanes);
             }
@@ -140,6 +164,7 @@ EYAS_UK_INLINE void NAME(run_block)(const eyas_uk_contract_t* call, eyas_uk_bloc
 #pragma GCC unroll 32
             for (int v = 0; v < vectors; ++v) {
               lanes[v] = NAME(lanes_at)(b, v, panel_step, v == vectors - 1 ? some : 0);
+              ADD_OFFSET(v, lanes[v]);
             }
 #pragma GCC unroll 32
             for (int r = 0; r < rows; ++r) {
@@ -166,9 +191,9 @@ EYAS_UK_INLINE void NAME(run_block)(const eyas_uk_contract_t* call, eyas_uk_bloc
     for (int v = 0; v < vectors; ++v) {
       ACC* p = (ACC*)block.acc + r * columns + v * LANES;
       if (some && v == vectors - 1) {
-        store_acc_some(p, some, acc[r][v]);
+        store_acc_some(p, some, TAKE_OFFSET(v, acc[r][v]));
       } else {
-        store_acc(p, acc[r][v]);
+        store_acc(p, TAKE_OFFSET(v, acc[r][v]));
       }
     }
   }
@@ -212,7 +237,7 @@ static const eyas_uk_block_fn_t NAME(tails)[TAIL_ROWS + 1] = {TAILS(TAIL_ENTRY)}
 // Rows are cut into as few and as even pieces as blocks allow, then each piece into blocks of
 // panels: so the panels, which are the larger operand and may come from memory, are read once when
 // the rows fit into one block.
-static void NAME(contract)(const eyas_uk_contract_t* given) {
+void NAME(contract)(const eyas_uk_contract_t* given) {
   const eyas_uk_contract_t merged = eyas_uk_with_merged_loops(given), *call = &merged;
   static const uint8_t panels_for_rows[] = {1, PANELS_FOR_ROWS};
   const size_t whole = call->columns / EYAS_VMVX_PANEL, tail = call->columns % EYAS_VMVX_PANEL;
@@ -242,20 +267,16 @@ static void NAME(contract)(const eyas_uk_contract_t* given) {
 }
 
 #undef NAME
-#undef ACC
-#undef VECTOR
-#undef LANES
 #undef OPERAND
 #undef OPERAND_BYTES
-#undef REGISTER
+#undef hold
 #undef load_row
 #undef load_lanes
 #undef load_some
 #undef multiply_add
-#undef load_acc
-#undef store_acc
-#undef load_acc_some
-#undef store_acc_some
+#undef OFFSET_ROW
+#undef ADD_OFFSET
+#undef TAKE_OFFSET
 #undef BLOCKS
 #undef MAX_ROWS
 #undef PANELS_FOR_ROWS
