@@ -228,6 +228,7 @@ _BFLOAT_ARITHMETIC = re.compile(
     r"\b(?:f(?:add|sub|mul|div|rem|neg|cmp|pext|ptrunc|ptosi|ptoui)|[su]itofp)\b[^\n]*\bbfloat\b"
     r"|@(?!llvm\.masked\.)[\w.]+\([^\n]*\bbfloat\b|\bbfloat @(?!llvm\.masked\.)|> @(?!llvm\.masked\.)\S*bf16"
 )
+_DECLARED = re.compile(r"^declare [^\n]*?(@llvm\.[\w.]+)\([^\n]*\n", re.MULTILINE)
 
 
 def _hold_bfloats_as_integers(text: str) -> str:
@@ -245,4 +246,7 @@ def _hold_bfloats_as_integers(text: str) -> str:
             return str(bits - (1 << 16) if bits >> 15 else bits)
         return re.sub(r"(?<=v)(\d+)bf16", r"\1i16", found) if found.startswith("@") else found
 
-    return _BFLOAT.sub(rewrite, text)
+    text = _BFLOAT.sub(rewrite, text)
+    # What was declared for both types is one function now.
+    declared = {match[1]: match.start() for match in reversed(list(_DECLARED.finditer(text)))}
+    return _DECLARED.sub(lambda match: match[0] if declared[match[1]] == match.start() else "", text)

@@ -318,6 +318,13 @@ def test_bfloats_that_are_moved_are_integers() -> None:
         assert backend._hold_bfloats_as_integers(moved + line) == moved + line
 
 
+def test_functions_of_bfloats_and_of_integers_are_declared_once() -> None:
+    integers = "declare <4 x i16> @llvm.masked.load.v4i16.p0(ptr captures(none), <4 x i1>, <4 x i16>) #1\n"
+    both = integers + integers.replace("i16", "bf16").replace("x bf16", "x bfloat") + "declare void @g(i16)\n"
+    assert "bfloat" in both
+    assert backend._hold_bfloats_as_integers(both) == integers + "declare void @g(i16)\n"
+
+
 def test_text_inside_strings_is_not_rewritten() -> None:
     old = '@s = private constant [18 x i8] c"float +inf 1.5e+00"\n@t = global float +inf\n'
     new = backend._to_older_syntax(old)
