@@ -32,7 +32,8 @@
   X(STORE_AT_I8) X(STORE_AT_I16) X(STORE_AT_I32) X(STORE_AT_I64) X(STORE_AT_F16)                \
   X(STORE_AT_BF16) X(FILL)                                                                      \
   X(SCALAR_UNARY_F32) X(SCALAR_UNARY_F64) X(SCALAR_BINARY_F32) X(SCALAR_BINARY_F64)             \
-  X(TLOAD) X(TLOAD_INSIDE) X(TSTORE) X(TGATHER) X(TFILL) X(TINDEX) X(TMOV) X(TEXTRACT)          \
+  X(TLOAD) X(TLOAD_INSIDE) X(TSTORE) X(TGATHER) X(TLOAD_ROWS) X(TFILL) X(TINDEX) X(TMOV)        \
+  X(TEXTRACT)                                                                                   \
   X(TUNARY) X(TUNARY_ANY) X(TBINARY) X(TBINARY_ANY) X(TTERNARY) X(TTERNARY_ANY)                 \
   X(TREDUCE) X(TROWS) X(TCONTRACT) X(TWINDOW)
 

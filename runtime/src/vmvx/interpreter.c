@@ -321,6 +321,7 @@ int eyas_vmvx_interpret(eyas_vmvx_frame_t* frame, const eyas_vmvx_cell_t** out_a
   CALL(TLOAD_INSIDE, eyas_vmvx_tile_load_inside, 5)
   CALL(TSTORE, eyas_vmvx_tile_store, 4)
   CALL(TGATHER, eyas_vmvx_tile_gather, 4)
+  CALL(TLOAD_ROWS, eyas_vmvx_tile_load_rows, 4)
   H_TFILL : {
     eyas_vmvx_tile_fill(eyas_vmvx_tile(frame, U(0)), S(1), U(2), frame->counts[U(3)]);
     NEXT(2);

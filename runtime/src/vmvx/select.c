@@ -340,6 +340,10 @@ static const char* select_tile(eyas_vmvx_decoder_t* d) {
       TRY(check_modes(v[4], 1));
       TRY(EMIT(d, TGATHER, v[0], v[1], v[2], v[4], memory_bytes[v[3]], tile_bytes[v[3]]));
       return EMIT_KERNEL(d, k->gather[v[3]]);
+    case EYAS_VMVX_OP_TLOAD_ROWS:
+      if (v[3] >= EYAS_VMVX_MEMORY_COUNT) return bad_memory;
+      TRY(EMIT(d, TLOAD_ROWS, v[0], v[1], v[2], memory_bytes[v[3]], tile_bytes[v[3]]));
+      return EMIT_KERNEL(d, k->load[v[3]]);
     case EYAS_VMVX_OP_TFILL:
       if (v[2] >= EYAS_VMVX_TYPE_COUNT) return "a type is unknown";
       TRY(check_modes(v[3], 0));

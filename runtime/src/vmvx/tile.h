@@ -25,6 +25,7 @@ int eyas_vmvx_tile_load(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at);
 int eyas_vmvx_tile_load_inside(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at);
 int eyas_vmvx_tile_store(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at);
 int eyas_vmvx_tile_gather(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at);
+int eyas_vmvx_tile_load_rows(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at);
 int eyas_vmvx_tile_contract(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at);
 int eyas_vmvx_tile_window(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at);
 

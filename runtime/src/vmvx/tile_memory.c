@@ -158,6 +158,32 @@ int eyas_vmvx_tile_gather(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
   return 0;
 }
 
+int eyas_vmvx_tile_load_rows(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
+  const unsigned memory_bytes = at[1].u[3], bytes = at[2].u[0];
+  const int64_t* index = (const int64_t*)eyas_vmvx_tile(f, at[1].u[2]);
+  char* dst = eyas_vmvx_tile(f, at[1].u[0]);
+  const size_t rows = f->rows, columns = f->columns;
+  int64_t least = index[0], most = index[0];
+  for (size_t r = 1; r < rows; ++r) {
+    least = index[r] < least ? index[r] : least;
+    most = index[r] > most ? index[r] : most;
+  }
+  eyas_vmvx_span_t span = {0, memory_bytes, false};
+  if (least < 0) eyas_vmvx_span_add(&span, least, memory_bytes);
+  if (most > 0) eyas_vmvx_span_add(&span, most, memory_bytes);
+  eyas_vmvx_span_add(&span, (int64_t)columns - 1, memory_bytes);
+  const char* memory = eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[1]), &span, false);
+  if (EYAS_VMVX_UNLIKELY(!memory)) return EYAS_VMVX_FAIL_BOUNDS;
+  char* target = dst == (const char*)index ? eyas_vmvx_spare_tile(f, 0) : dst;
+  eyas_uk_load_t load = (eyas_uk_load_t)at[3].function;
+  for (size_t r = 0; r < rows; ++r) {
+    load(target + r * columns * bytes, memory + index[r] * (int64_t)memory_bytes, 1, columns, 0,
+         (int64_t)memory_bytes);
+  }
+  if (target != dst) memcpy(dst, target, rows * columns * bytes);
+  return 0;
+}
+
 // Counts the steps of an instruction whose work a register decides.
 static bool spend(eyas_vmvx_frame_t* f, const eyas_uk_loop_t* loops, int count) {
   uint64_t steps = 1;

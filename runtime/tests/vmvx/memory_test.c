@@ -295,6 +295,38 @@ static void test_gather(void) {
   CHECK_FAILS(run_two(), INTERNAL, OUTSIDE);
 }
 
+// tload_rows of 2 rows of 3 elements that begin at `first` and `first + step`.
+static void load_rows(int64_t first, int64_t step) {
+  start();
+  OP(&code, CONST, 2, 2);
+  OP(&code, CONST, 3, 3);
+  OP(&code, CONST, 4, first);
+  OP(&code, CONST, 5, step);
+  OP(&code, SHAPE, 2, 3);
+  OP(&code, TINDEX, 0, 4, 5, 6, 2 << 6);
+  OP(&code, TLOAD_ROWS, 0, 0, 0, F32);  // the result is the tile of the indices
+  OP(&code, CONST, 7, 4);
+  OP(&code, CONST, 8, 12);
+  OP(&code, TSTORE, 0, 1, 8, 7, F32, 0, 1);
+  RETURN(&code);
+}
+
+static void test_load_rows(void) {
+  float in[16], out[16];
+  for (int i = 0; i < 16; ++i) in[i] = (float)i;
+  load_rows(13, -6);
+  CHECK_OK(launch(two, &code, (launch_t){.bindings = {{in, 64}, {out, 64}}}));
+  CHECK(out[0] == 13 && out[2] == 15 && out[3] == 7 && out[5] == 9);
+  load_rows(14, -6);  // ends one element too far
+  CHECK_FAILS(run_two(), INTERNAL, OUTSIDE);
+  load_rows(1, -2);
+  CHECK_FAILS(run_two(), INTERNAL, OUTSIDE);
+  load_rows(INT64_MAX, -1);
+  CHECK_FAILS(run_two(), INTERNAL, OUTSIDE);
+  load_rows(0, (int64_t)1 << 62);  // 4 * 2^62 is 0 again
+  CHECK_FAILS(run_two(), INTERNAL, OUTSIDE);
+}
+
 static void test_load_inside(void) {
   // A 4 x 5 tile of which rows 1 to 2 and columns 2 to 3 are the first elements of binding 0.
   int32_t in[4] = {1, 2, 3, 4}, out[20];
@@ -486,6 +518,7 @@ int main(void) {
   test_tile_bounds();
   test_distinct();
   test_gather();
+  test_load_rows();
   test_load_inside();
   test_local();
   test_copy_fill();

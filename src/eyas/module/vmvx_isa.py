@@ -358,6 +358,12 @@ _TILE_MEMORY = (
         "address:s bytes:s",
         "asks for memory that will be read; nothing happens when it is not there",
     ),
+    _op(
+        0x10B,
+        "tload_rows",
+        "dst:T address:s index:t memory:n",
+        "dst[r, c] = the element number index[r] + c (index is a column of i64) from address",
+    ),
 )
 
 

@@ -98,3 +98,37 @@ def test_pooling(rng, kind, start, window, stride):
     )
     tolerance = 1e-5 if kind == "sum" else 0.0
     p.assert_both(p.main([("x", a)], lines, [("z", c)]), [x], expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("width", "taps", "stride", "dilation", "padding"),
+    [(9, 3, 1, 1, 1), (10, 3, 2, 1, 1), (16, 3, 1, 12, 12), (12, 7, 2, 1, 3), (5, 3, 1, 4, 4), (1, 3, 1, 1, 1)],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["depthwise", "dense"])
+def test_windows_that_leave_the_image(rng, kind, width, taps, stride, dilation, padding):
+    """Padding is not read, whatever taps are left: of some rows all, of others one."""
+    channels, filters = 5, 19
+    image = (1, 7, width, channels)
+    padded = (1, 7 + 2 * padding, width + 2 * padding, channels)
+    x = p.random_array(rng, image, "f32")
+    wide = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
+    shape = (taps, taps, channels) if kind == "depthwise" else (taps, taps, channels, filters)
+    w = p.random_array(rng, shape, "f32")
+    if kind == "depthwise":
+        planes = [
+            conv_nhwc(wide[..., c : c + 1], w[:, :, c][..., None, None], stride, dilation) for c in range(channels)
+        ]
+        expected, name = np.concatenate(planes, axis=3).astype(np.float32), "depthwise_conv_2d_nhwc_hwc"
+    else:
+        expected, name = conv_nhwc(wide, w, stride, dilation).astype(np.float32), "conv_2d_nhwc_hwcf"
+    a, b, c, d = (p.tensor_type(one) for one in (image, shape, expected.shape, padded))
+    lines = p.filled("init", expected.shape, "f32", "0.0")
+    lines += (
+        f"%zero = arith.constant 0.0 : f32\n"
+        f"%p = tensor.pad %x low[0, {padding}, {padding}, 0] high[0, {padding}, {padding}, 0] {{\n"
+        f"^bb0(%i: index, %j: index, %k: index, %l: index):\n tensor.yield %zero : f32\n}} : {a} to {d}\n"
+        f"%z = linalg.{name} {{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<{dilation}> : tensor<2xi64>}}"
+        f" ins(%p, %w : {d}, {b}) outs(%init : {c}) -> {c}\n"
+    )
+    p.assert_both(p.main([("x", a), ("w", b)], lines, [("z", c)]), [x, w], expected, rtol=1e-4, atol=1e-4)

@@ -47,6 +47,8 @@ class Tile:
     """Whether instructions change it; what reads it stays where it is written."""
     filled: Scalar | None = None
     """What all of its elements are, when they are one scalar."""
+    counts_from: Scalar | None = None
+    """Where the columns of a row of neighbours begin, when that is what it is: start, start + 1, ..."""
 
     @property
     def extent(self) -> Extent:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement, Unsupported
+from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.combine import combiner_of
 from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
 from eyas.codegen.vmvx import body
@@ -211,7 +212,19 @@ class NestEmitter:
         def index(dim: int) -> Value:
             return self.memory.index(statement.loop_of_index[dim], view)
 
-        place = body.Place(self.builder, index, self.memory.scalar, self.memory.gather)
+        def within(position: mlir.Value, size: Size) -> bool:
+            """Whether a position is the index of a loop that stays below a size."""
+            owner = defining_op(position)
+            if owner is None or owner.name != "linalg.index":
+                return False
+            loop = statement.loop_of_index[owner.attributes["dim"].value]
+            extent = Size(1) if loop is None else self.nest.loops[loop]
+            return extent == size or (extent.is_static and size.is_static and extent.factor <= size.factor)
+
+        def gather(op: mlir.Operation, indices: list[Value]) -> Value:
+            return self.memory.gather(op, indices, within)
+
+        place = body.Place(self.builder, index, self.memory.scalar, gather)
         return body.evaluate(statement.body, [*arguments, *olds], place, wanted)
 
     # Reductions.

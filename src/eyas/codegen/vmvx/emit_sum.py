@@ -19,6 +19,9 @@ from eyas.codegen.vmvx.emit import Bounds, KernelEmitter, NestEmitter
 from eyas.codegen.vmvx.memory import View
 from eyas.codegen.vmvx.types import element_bytes, tile_type
 
+# Runs of rows with the same taps are code of their own each.
+_MOST_SEGMENTS = 8
+
 Taps = dict[int, tuple[Scalar, Scalar]]
 """Of the loops of a sum that are cut off at edges: the first index, and how many there are."""
 
@@ -80,26 +83,54 @@ class SumEmitter(NestEmitter):
         row, builder = self.tile.unroll_loop, self.builder
         edges = [window for window in self.windows if row in window.steps]
         if row is None or not edges:
-            self._blocks(row, most, view, View.with_rows, lambda inner: self._tile(inner, self._taps(inner, None)))
+            self._blocks(row, most, view, View.with_rows, lambda at: self._tile(at, self._taps(at, None, None)))
             return
         low, high = self._bounds(row)
-        one = builder.const(1)
-        first = max(first_inside(window, row) for window in edges)
-        end = max(first, min(end_inside(window, row, self.nest.loops[window.tap].static) for window in edges))
-        ends = [builder.min(high, builder.max(low, builder.const(place))) for place in (first, end)]
-        for start, stop, inside in ((low, ends[0], False), (ends[0], ends[1], True), (ends[1], high, False)):
-            step = most if inside else one
+        for first, end, inside in self._segments(row, edges):
+            start, stop = low, high
+            if first is not None:
+                start = builder.max(low, builder.const(first))
+            if end is not None:
+                stop = builder.min(high, builder.const(end))
+            step = most if inside is not None else builder.const(1)
             with builder.loop(start, stop, step) as index:
-                count = builder.min(step, builder.sub(stop, index)) if inside else one
-                inner = view.with_rows(row, index, count)
-                self._tile(inner, self._taps(inner, row if inside else None))
+                count = builder.min(step, builder.sub(stop, index))
+                inner = view.with_rows(row, index, builder.const(1) if inside is None else count)
+                self._tile(inner, self._taps(inner, row, inside))
 
-    def _taps(self, view: View, inside: int | None) -> Taps:
-        """The taps of a tile that are in the image; along the loop `inside` all of them are."""
+    def _segments(self, row: int, edges: list[Window]) -> list[tuple[int | None, int | None, dict | None]]:
+        """The rows from one to another that have the same taps inside of the image, and those taps: first and end of
+        each loop. Rows beyond are to be asked one by one."""
+        extent, first, found = self.nest.loops[row].static, 0, []
+        while extent is not None and first < extent and len(found) <= _MOST_SEGMENTS:
+            taps = self._inside(row, edges, first)
+            end = first + 1
+            while end < extent and self._inside(row, edges, end) == taps:
+                end += 1
+            found.append((first or None, end if end < extent else None, taps))
+            first = end
+        if extent is None or len(found) > _MOST_SEGMENTS:
+            low = max(first_inside(window, row) for window in edges)
+            high = max(low, min(end_inside(window, row, self.nest.loops[window.tap].static) for window in edges))
+            return [(None, low, None), (low, high, {}), (high, None, None)]
+        return found
+
+    def _inside(self, row: int, edges: list[Window], place: int) -> dict[int, tuple[int, int]]:
+        """The taps of a row that are in the image."""
+        taps: dict[int, tuple[int, int]] = {}
+        for window in edges:
+            position = window.shift + window.steps[row] * place
+            low, high = taps.get(window.tap, (0, self.nest.loops[window.tap].static or 0))
+            first = max(low, -(position // window.dilation))
+            taps[window.tap] = (first, max(first, min(high, -((position - window.extent) // window.dilation))))
+        return taps
+
+    def _taps(self, view: View, row: int | None, known: dict[int, tuple[int, int]] | None) -> Taps:
+        """The taps of a tile that are in the image. Along the loop `row` they are `known`, all of them if not named."""
         builder, zero = self.builder, self.builder.const(0)
-        ends: dict[int, tuple[Scalar, Scalar]] = {}
+        ends = {tap: (builder.const(low), builder.const(high)) for tap, (low, high) in (known or {}).items()}
         for window in self.windows:
-            if inside is not None and inside in window.steps:
+            if known is not None and row in window.steps:
                 continue
             position = builder.const(window.shift)
             for loop, step in sorted(window.steps.items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from torch_mlir import ir as mlir
@@ -261,29 +262,50 @@ class Memory:
             return builder.fill(start, Type.I64)
         rows, columns = (view.rows, None) if along_rows else (None, view.columns)
         operands = (start, one if along_rows else zero, one if along_columns else zero, modes(extent_of(rows, columns)))
-        return builder.pure("tindex", Type.I64, rows, columns, operands)
+        made = builder.pure("tindex", Type.I64, rows, columns, operands)
+        made.counts_from = start if along_columns else None
+        return made
 
-    def gather(self, op: mlir.Operation, indices: list[Tile]) -> Tile:
-        """A tensor's elements at computed positions, each clamped into its dimension."""
+    def gather(self, op: mlir.Operation, indices: list[Tile], within: Callable[[mlir.Value, Size], bool]) -> Tile:
+        """A tensor's elements at computed positions, each clamped into its dimension unless it is known to be `within`.
+
+        Where the last position counts along the columns and no other one does, rows are loaded as they are.
+        """
         builder = self.builder
         storage = self.kernel.tensors[op.operands[0]]
         total: Tile | None = None
-        for index, size, stride in zip(indices, storage.shape, storage.strides, strict=True):
+        neighbours: Tile | None = None
+        for position, (index, size, stride) in enumerate(zip(indices, storage.shape, storage.strides, strict=True)):
             if size == ONE:
                 continue
-            zero = builder.fill(builder.const(0), Type.I64)
-            last = builder.fill(builder.sub(self.size(size), builder.const(1)), Type.I64)
-            index = builder.tile("timaxs_i64", Type.I64, builder.tile("timins_i64", Type.I64, index, last), zero)
+            is_within = within(op.operands[1 + position], size)
+            if is_within and stride == ONE and index.counts_from is not None and (total is None or not total.columns):
+                neighbours = index
+                continue
+            if not is_within:
+                last = self._splat(builder.sub(self.size(size), builder.const(1)))
+                index = builder.tile("timins_i64", Type.I64, index, last)
+                index = builder.tile("timaxs_i64", Type.I64, index, self._splat(builder.const(0)))
             if stride != ONE:
-                index = builder.tile("timul_i64", Type.I64, index, builder.fill(self.size(stride), Type.I64))
+                index = builder.tile("timul_i64", Type.I64, index, self._splat(self.size(stride)))
             total = index if total is None else builder.tile("tiadd_i64", Type.I64, total, index)
-        if total is None:
-            total = builder.fill(builder.const(0), Type.I64)
-        operands = (self.base(storage), total, int(memory_type(storage.element)), modes(total.extent, total.extent))
-        value = builder.pure("tgather", tile_type(storage.element), total.rows, total.columns, operands)
+        total = total or self._splat(builder.const(0))
+        element, memory = tile_type(storage.element), int(memory_type(storage.element))
+        if neighbours is None:
+            operands = (self.base(storage), total, memory, modes(total.extent, total.extent))
+            value = builder.pure("tgather", element, total.rows, total.columns, operands)
+        else:
+            assert neighbours.counts_from is not None
+            each = builder.const(element_bytes(storage.element))
+            start = builder.add(self.base(storage), builder.mul(neighbours.counts_from, each))
+            shape = (total.rows or builder.const(1), neighbours.columns)
+            value = builder.pure("tload_rows", element, total.rows, neighbours.columns, (start, total, memory), shape)
         if is_bool(storage.element):
             value = builder.tile("ticmp_ne_i8", Type.I8, value, builder.fill(builder.const(0), Type.I8))
         return value
+
+    def _splat(self, value: Scalar) -> Tile:
+        return self.builder.fill(value, Type.I64)
 
 
 def _dims(access: Access, view: View) -> tuple[Scalar | None, Scalar | None]:
