@@ -64,6 +64,7 @@ typedef struct eyas_vmvx_buffer_t {
   uint64_t size;
   uint64_t write_size;  // 0 when it may only be read
   void* heap;           // to be freed: local memory that did not fit into the scratch
+  uint64_t capacity;    // of local memory: what it can be taken for again
 } eyas_vmvx_buffer_t;
 
 typedef struct eyas_vmvx_frame_t {

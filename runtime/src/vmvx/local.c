@@ -18,13 +18,33 @@ static uint32_t first_local(const eyas_vmvx_frame_t* f) {
 // Memory from the heap starts with how much it is.
 #define HEAP_HEADER_BYTES sizeof(uint64_t)
 
+// Memory that was given back before later ones, and is large enough: a loop that carries buffers
+// gives back those of the last round after it has taken those of the next.
+static bool take_again(eyas_vmvx_frame_t* f, uint64_t bytes, int64_t* out_address) {
+  const uint32_t first = first_local(f), count = f->buffer_count - first;
+  for (uint32_t word = 0; word * 64 < count; ++word) {
+    for (uint64_t bits = f->released[word]; bits; bits &= bits - 1) {
+      uint32_t number = word * 64 + (uint32_t)__builtin_ctzll(bits);
+      if (number >= count) break;  // left from an earlier time
+      eyas_vmvx_buffer_t* buffer = &f->buffers[first + number];
+      if (buffer->capacity < bytes) continue;
+      f->released[word] &= ~((uint64_t)1 << number % 64);
+      buffer->size = buffer->write_size = bytes;
+      *out_address = (int64_t)((uint64_t)(first + number) << EYAS_VMVX_BUFFER_SHIFT);
+      return true;
+    }
+  }
+  return false;
+}
+
 int eyas_vmvx_local_take(eyas_vmvx_frame_t* f, int64_t bytes, int64_t* out_address) {
   uint32_t number = f->buffer_count - first_local(f);
-  if (bytes < 0 || (uint64_t)bytes > EYAS_VMVX_MAX_LOCAL_BYTES || number >= EYAS_VMVX_MAX_LOCALS) {
-    return EYAS_VMVX_FAIL_LOCAL;
-  }
+  if (bytes < 0 || (uint64_t)bytes > EYAS_VMVX_MAX_LOCAL_BYTES) return EYAS_VMVX_FAIL_LOCAL;
+  if (take_again(f, (uint64_t)bytes, out_address)) return 0;
+  if (number >= EYAS_VMVX_MAX_LOCALS) return EYAS_VMVX_FAIL_LOCAL;
   uint64_t taken = ((uint64_t)bytes + LINE_BYTES - 1) & ~(uint64_t)(LINE_BYTES - 1);
-  eyas_vmvx_buffer_t buffer = {.size = (uint64_t)bytes, .write_size = (uint64_t)bytes};
+  eyas_vmvx_buffer_t buffer = {
+      .size = (uint64_t)bytes, .write_size = (uint64_t)bytes, .capacity = taken};
   if (taken <= (uint64_t)(f->local_end - f->local_at)) {
     buffer.base = f->local_at;
     f->local_at += taken;

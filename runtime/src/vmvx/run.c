@@ -68,7 +68,7 @@ int32_t eyas_vmvx_run(const eyas_vmvx_function_t* function, const eyas_dispatch_
   const size_t bytes = scalar_bytes + buffers_bytes + tiles_bytes;
   char* memory = workgroup->scratch;
   char* heap = NULL;
-  uint64_t released[EYAS_VMVX_MAX_LOCALS / 64];
+  uint64_t released[EYAS_VMVX_MAX_LOCALS / 64] = {0};
   eyas_vmvx_frame_t frame = {.function = function,
                              .dispatch = dispatch,
                              .workgroup = workgroup,
