@@ -10,6 +10,7 @@
 
 #include "bindings/tensors.h"
 #include "eyas/measure.h"
+#include "eyas/vmvx.h"
 
 namespace nb = nanobind;
 
@@ -358,6 +359,13 @@ nb::list drivers() {
   return out;
 }
 
+// The microkernels and the width that bytecode is run with.
+nb::tuple vmvx() {
+  eyas_vmvx_info_t info;
+  check(eyas_vmvx_info(&info), module_error);
+  return nb::make_tuple(nb::str(info.kernels), info.width);
+}
+
 }  // namespace
 }  // namespace eyas
 
@@ -395,4 +403,5 @@ NB_MODULE(_core, m) {
       .def(nb::init<Context&, const std::string&>(), nb::keep_alive<1, 2>())
       .def("__call__", &Function::call);
   m.def("drivers", &drivers);
+  m.def("vmvx", &vmvx);
 }

@@ -20,5 +20,6 @@ def command(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fal
     if json:
         print_json([asdict(device) for device in found])
     else:
-        rows = [("device", "workers", "name"), *((one.driver, one.workers, one.name) for one in found)]
+        rows: list[tuple[object, ...]] = [("device", "workers", "vmvx", "name")]
+        rows += [(one.driver, one.workers, f"{one.kernels} x {one.width}", one.name) for one in found]
         print_table(rows, numbers=(1,))

@@ -29,6 +29,8 @@ class Device:
     index: int
     name: str
     workers: int
+    kernels: str  # microkernels that bytecode (the target vmvx) runs with
+    width: int  # unit tiles that one of its instructions issues
 
 
 @functools.cache
@@ -43,10 +45,11 @@ def _device(driver: str, threads: int) -> _core.Device:
 def devices() -> list[Device]:
     """Every device of every driver on this machine."""
     found = []
+    kernels, width = _core.vmvx()
     for driver, count in _core.drivers():
         for index in range(count):
             info = _device(driver, 0).info()
-            found.append(Device(driver, index, info["name"], info["workers"]))
+            found.append(Device(driver, index, info["name"], info["workers"], kernels, width))
     return found
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import eyas as eyas_package
+from eyas.runtime import _core
 
 
 def test_help_lists_every_command_and_imports_nothing_heavy():
@@ -159,5 +160,6 @@ def test_lists(eyas):
     assert targets["host"]["target"] in eyas("targets").out and "vmvx" in targets and "vmvx: " in eyas("targets").out
     assert {"local-sync", "local-task"} <= {device["driver"] for device in eyas("devices", "--json").json}
     assert "local-sync" in eyas("devices").out
+    assert {(d["kernels"], d["width"]) for d in eyas("devices", "--json").json} == {_core.vmvx()}
     assert eyas("version", "--json").json["eyas"] == eyas_package.__version__
     assert eyas("version").out.startswith("eyas ")
