@@ -70,4 +70,22 @@ EYAS_UK_INLINE const char* eyas_uk_at(const char* const* bases, int i, int64_t s
   return bases[i / 3] + (i % 3 == 0 ? 0 : i % 3 == 1 ? step : 2 * step);
 }
 
+// Some steps of the innermost loop. While they run, what lies `ahead` bytes behind the panels is
+// asked for.
+typedef struct eyas_uk_block_t {
+  char* acc;
+  const char *a, *b;
+  int64_t steps, ahead;
+} eyas_uk_block_t;
+
+typedef void (*eyas_uk_block_fn_t)(const eyas_uk_contract_t*, eyas_uk_block_t);
+
+// All steps of a block of panels.
+void eyas_uk_run_loops(const eyas_uk_contract_t* call, eyas_uk_block_t block, int64_t panels,
+                       eyas_uk_block_fn_t run);
+
+// The same steps in the same order with fewer loops: one that runs once, or whose steps go on where
+// those inside it end, joins them.
+eyas_uk_contract_t eyas_uk_with_merged_loops(const eyas_uk_contract_t* call);
+
 #endif  // EYAS_UKERNEL_PRODUCTS_H_

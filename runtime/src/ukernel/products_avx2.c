@@ -13,7 +13,7 @@
   X(1, 2) X(2, 2) X(3, 2)                                 \
   X(1, 4)
 #define EYAS_UK_PANELS_AVX2 4, 2, 2, 1, 1, 1
-#define EYAS_UK_TAILS_AVX2(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#define EYAS_UK_TAILS_AVX2(X) X(1) X(3)
 
 #define NAME(x) eyas_uk_##x##_f32_avx2
 #define ACC float
@@ -34,7 +34,7 @@
 #define MAX_ROWS 6
 #define PANELS_FOR_ROWS EYAS_UK_PANELS_AVX2
 #define TAILS EYAS_UK_TAILS_AVX2
-#define TAIL_ROWS 6
+#define TAIL_ROWS 3
 #include "ukernel/products_blocks.h"
 
 #define WINDOW_VECTOR __m256

@@ -5,10 +5,10 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-// The first n of 8 lanes, n from 1 to 7.
+// The first n of 8 lanes.
 static inline __m256i first_lanes(int n) {
-  static const int32_t bits[15] = {-1, -1, -1, -1, -1, -1, -1};
-  return _mm256_loadu_si256((const __m256i_u*)(bits + 7 - n));
+  static const int32_t bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return _mm256_loadu_si256((const __m256i_u*)(bits + 8 - n));
 }
 
 #endif  // EYAS_UKERNEL_PRODUCTS_AVX2_H_

@@ -9,9 +9,8 @@
 #include "ukernel/products_avx2.h"
 
 // Two vectors a panel; four for f64.
-#define EYAS_UK_BLOCKS_AVX2_SMALL(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(1, 2) X(2, 2)
+#define EYAS_UK_BLOCKS_AVX2_SMALL(X) X(1, 1) X(2, 1) X(4, 1) X(1, 2) X(2, 2)
 #define EYAS_UK_BLOCKS_AVX2_F64(X) X(1, 1) X(2, 1) X(1, 2)
-#define EYAS_UK_TAILS_AVX2_F64(X) X(1) X(2)
 
 static inline __m128i some_halves(const char* p, int n) {
   uint16_t halves[8] = {0};
@@ -21,8 +20,8 @@ static inline __m128i some_halves(const char* p, int n) {
 
 // The first n of 4 lanes of 64 bits.
 static inline __m256i first_pairs(int n) {
-  static const int64_t bits[7] = {-1, -1, -1};
-  return _mm256_loadu_si256((const __m256i_u*)(bits + 3 - n));
+  static const int64_t bits[8] = {-1, -1, -1, -1};
+  return _mm256_loadu_si256((const __m256i_u*)(bits + 4 - n));
 }
 
 #define ACC float
@@ -45,7 +44,7 @@ static inline __m256i first_pairs(int n) {
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 2, 2, 1, 1
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 
 // Two bf16 of a column lie together. Each is the upper half of an f32.
@@ -72,7 +71,7 @@ static inline __attribute__((always_inline)) pair_t pair_of(__m256i bits) {
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 2, 2, 1, 1
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 
 #undef ACC
@@ -121,7 +120,7 @@ static inline __attribute__((always_inline)) __m256i add_products(__m256i acc, b
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 2, 2, 1, 1
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 
 #define NAME(x) eyas_uk_##x##_u8s8_avx2
@@ -136,7 +135,7 @@ static inline __attribute__((always_inline)) __m256i add_products(__m256i acc, b
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 2, 2, 1, 1
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 
 #define NAME(x) eyas_uk_##x##_s8u8_avx2
@@ -151,7 +150,7 @@ static inline __attribute__((always_inline)) __m256i add_products(__m256i acc, b
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 2, 2, 1, 1
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 
 #define NAME(x) eyas_uk_##x##_u8u8_avx2
@@ -166,7 +165,7 @@ static inline __attribute__((always_inline)) __m256i add_products(__m256i acc, b
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 2, 2, 1, 1
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 
 #undef ACC
@@ -195,8 +194,8 @@ static inline __attribute__((always_inline)) __m256i add_products(__m256i acc, b
 #define BLOCKS EYAS_UK_BLOCKS_AVX2_F64
 #define MAX_ROWS 2
 #define PANELS_FOR_ROWS 2, 1
-#define TAILS EYAS_UK_TAILS_AVX2_F64
-#define TAIL_ROWS 2
+#define TAILS EYAS_UK_TAILS_SMALL
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 
 #else

@@ -34,7 +34,7 @@
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 4, 4, 4, 4
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 #undef subtract
 
@@ -50,7 +50,7 @@
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 4, 4, 4, 4
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 
 #define NAME(x) eyas_uk_##x##_s8u8_vnni
@@ -65,7 +65,7 @@
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 4, 4, 4, 4
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 
 #define NAME(x) eyas_uk_##x##_u8u8_vnni
@@ -82,7 +82,7 @@
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 4, 4, 4, 4
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 #undef subtract
 
@@ -114,7 +114,7 @@
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 4, 4, 4, 4
 #define TAILS EYAS_UK_TAILS_SMALL
-#define TAIL_ROWS 4
+#define TAIL_ROWS 1
 #include "ukernel/products_blocks.h"
 
 #else
