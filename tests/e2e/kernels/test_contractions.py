@@ -97,3 +97,35 @@ def test_epilogue_runs_on_the_product(rng):
         expected = np.maximum(x @ y + (bias if bias_map == [1] else bias[:, None]), 0)
         module = p.assert_both(p.main(arguments, lines, [("w", c)]), [x, y, bias], expected, rtol=1e-5, atol=1e-5)
         assert len(module.manifest["kernels"]) == 1
+
+
+@pytest.mark.parametrize(("rows", "columns", "depth"), [(17, 33, 64), (5, 16, 6), (9, 70, 260), (2, 20, 8)], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "extensions"),
+    [("bf16", "ff"), ("f16", "ff"), ("i8", "ss"), ("i8", "us"), ("i8", "su"), ("i8", "uu")],
+    ids=str,
+)
+def test_products_of_narrow_types_with_wide_sums(rng, dtype, extensions, rows, columns, depth):
+    """Each factor is extended, the sum is wide: what dot-product instructions do. Integers are exact."""
+    wide = "f32" if dtype != "i8" else "i32"
+    shapes = [(rows, depth), (depth, columns)]
+    if dtype == "i8":
+        x, w = (rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes)
+    else:
+        x, w = (p.random_array(rng, shape, dtype) for shape in shapes)
+    exact = [
+        (array.view(np.uint8) if kind == "u" else array).astype(np.float64)
+        for array, kind in zip((x, w), extensions, strict=True)
+    ]
+    expected = (exact[0] @ exact[1]).astype(p.NUMPY[wide])
+    ops = {"f": "extf", "s": "extsi", "u": "extui"}
+    body = "".join(f"%e{n} = arith.{ops[kind]} %i{n} : {dtype} to {wide}\n" for n, kind in enumerate(extensions)) + (
+        f"%m = arith.{'mulf' if wide == 'f32' else 'muli'} %e0, %e1 : {wide}\n"
+        f"%r = arith.{'addf' if wide == 'f32' else 'addi'} %o, %m : {wide}\n"
+    )
+    a, b, c = p.tensor_type(x.shape, dtype), p.tensor_type(w.shape, dtype), p.tensor_type((rows, columns), wide)
+    lines = p.filled("init", (rows, columns), wide, p.zero(wide))
+    maps = [p.affine(3, one) for one in ([0, 2], [2, 1], [0, 1])]
+    lines += p.generic("z", [("x", a, maps[0]), ("w", b, maps[1])], ("init", c, maps[2]), "ppr", body, wide)
+    tolerance = 0.0 if wide == "i32" else 2e-7 * depth
+    p.assert_both(p.main([("x", a), ("w", b)], lines, [("z", c)]), [x, w], expected, rtol=tolerance, atol=tolerance)

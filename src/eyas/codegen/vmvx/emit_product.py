@@ -18,11 +18,20 @@ from eyas.codegen.vmvx.emit import Bounds, KernelEmitter
 from eyas.codegen.vmvx.emit_sum import SumEmitter
 from eyas.codegen.vmvx.memory import View
 from eyas.codegen.vmvx.products import LEVELS, STEPS, Product, product_of
-from eyas.codegen.vmvx.types import element_bytes, memory_type
-from eyas.module.vmvx_isa import MAX_ELEMENTS, PANEL, Extent, modes
+from eyas.codegen.vmvx.types import element_bytes
+from eyas.module.vmvx_isa import MAX_ELEMENTS, PANEL, Extent, Memory, Type, modes
 
 STAGED_BYTES = 512 * 1024
 """The largest panel that a block of columns copies, for one unit of width."""
+
+
+# Elements are copied as integers of their size.
+_COPIED = {
+    1: (Type.I8, Memory.I8),
+    2: (Type.I16, Memory.I16),
+    4: (Type.I32, Memory.I32),
+    8: (Type.I64, Memory.I64),
+}
 
 
 class ProductEmitter(SumEmitter):
@@ -42,17 +51,17 @@ class ProductEmitter(SumEmitter):
         if self.is_packed:
             parts = in_panels(self.nest, parent.schedule.packed, self.lane, PANEL)
             self.packed = [_right(part, found) for part in parts]
-        elif self.step > 1:
-            raise Unsupported("elements of a column that should lie together do not")
-        elif found.right.strides[self.lane] != Size(1):
-            self._stage_in_local()
         if self.step > 1:
             self._check_neighbours(self.loops[-1])
+        if not self.is_packed and (self.step > 1 or found.right.strides[self.lane] != Size(1)):
+            self._stage_in_local()
 
     def _check_neighbours(self, loop: int) -> None:
         extent = self.nest.loops[loop].static
         if self.product.left.strides[loop] != Size(1) or extent is None or extent % self.step:
             raise Unsupported(f"the innermost sum is not one of {self.step} neighbours at a time")
+        if self.is_packed or self.product.right.strides[loop] == ZERO:
+            raise Unsupported("elements of a column that should lie together do not")
         if any(window.tap == loop for window in self.windows):
             raise Unsupported("the innermost sum is cut off at edges")
 
@@ -122,24 +131,44 @@ class ProductEmitter(SumEmitter):
         low = view.indices[self.lane]
         assert low is not None
         end = builder.add(low, view.columns or one)
-        each, pitch = builder.const(self.each), builder.const(PANEL * self.each)
-        memory = int(memory_type(source.storage.element))
+        type_, memory = _COPIED[self.each]
+        # Of `step` elements of a column that lie together, each is copied by itself, from every step-th row.
+        pitch, each = builder.const(PANEL * self.step * self.each), builder.const(self.step * self.each)
+        rows = self.staged_loops[-1] if self.staged_loops else None
+        apart = ZERO if rows is None else source.strides[rows] * self.step
+        steps = [self.memory.size(stride * self.each) for stride in (apart, source.strides[self.lane])]
         with builder.loop(low, end, builder.const(PANEL), True) as start:
             number = builder.div(builder.sub(start, low), builder.const(PANEL))
             target = builder.mul(number, self.panel_bytes)
             columns = view.with_columns(self.lane, start, builder.min(builder.const(PANEL), builder.sub(end, start)))
 
-            def copy(inside: View) -> None:
-                value = self.memory.load(source, inside)
-                place = builder.add(self.memory.address(self.right, inside), target)
+            def copy(inside: View, part: int) -> None:
+                first = inside if rows is None else inside.at(rows, self._after(inside, rows, part))
+                operands = (self.memory.address(source, first), *steps, int(memory), modes(Extent.FULL))
                 shape = (inside.rows or one, inside.columns or one)
-                builder.effect(
-                    "tstore", (value, place, pitch, each, memory, modes(Extent.FULL, value.extent), 1), shape
-                )
+                value = builder.pure("tload", type_, inside.rows, inside.columns, operands, shape, stays=True)
+                place = builder.add(self.memory.address(self.right, inside), target)
+                place = builder.add(place, builder.const(part * self.each))
+                builder.effect("tstore", (value, place, pitch, each, int(memory), modes(Extent.FULL), 1), shape)
 
-            rows = self.staged_loops[-1] if self.staged_loops else None
-            most = builder.const(MAX_ELEMENTS // PANEL)
-            self._enter(self.staged_loops[:-1], columns, lambda at: self._blocks(rows, most, at, View.with_rows, copy))
+            def blocks(at: View) -> None:
+                if rows is None:
+                    copy(at, 0)
+                    return
+                most = builder.const(MAX_ELEMENTS // PANEL * self.step)
+                extent = self.memory.size(self.nest.loops[rows])
+                with builder.loop(builder.const(0), extent, most) as first:
+                    left = builder.min(most, builder.sub(extent, first))
+                    inside = at.with_rows(rows, first, builder.div(left, builder.const(self.step)))
+                    for part in range(self.step):
+                        copy(inside, part)
+
+            self._enter(self.staged_loops[:-1], columns, blocks)
+
+    def _after(self, view: View, loop: int, count: int) -> Scalar:
+        index = view.indices[loop]
+        assert index is not None
+        return self.builder.add(index, self.builder.const(count))
 
 
 def _right(nest: Nest, found: Product) -> Access:

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.sizes import ONE, ZERO, Size
+from eyas.codegen.common.sizes import product as product_of_sizes
 from eyas.codegen.common.windows import Window
 from eyas.codegen.llvm_cpu.panels import why_not_packed
 from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
@@ -26,6 +27,8 @@ from eyas.targets import Target
 
 # Columns that a workgroup has at least, where there are so many: the block of a wide machine.
 _COLUMNS = 64
+# Copying a column costs as much as a few rows of work on it.
+_MIN_COPIED_ROWS = 4
 # How many rows a tile of sums may have, the best first.
 _ROWS = (8, 7, 6, 5, 4, 3, 2, 1)
 
@@ -50,8 +53,9 @@ class Contraction(NestStrategy):
             return tile
         grid = distribute_panels(kernel, replace(tile, width=_COLUMNS))
         chosen = cls(kernel, Schedule((tile,), grid))
-        if STEPS[chosen.product.kind] > 1:
-            return "weights of this type should lie in panels"
+        rows = product_of_sizes([nest.loops[loop] for loop in (tile.unroll_loop, *tile.inside) if loop is not None])
+        if chosen.is_copied and rows.static is not None and rows.static < _MIN_COPIED_ROWS:
+            return f"{rows} rows, too few to copy the columns into panels for"
         return chosen.tried()
 
     @property
@@ -69,7 +73,16 @@ class Contraction(NestStrategy):
         return found
 
     @property
+    def is_copied(self) -> bool:
+        """Whether each block of columns is first copied into panels."""
+        lane, found = self.schedule.tiles[0].vector_loop, self.product
+        assert lane is not None
+        return STEPS[found.kind] > 1 or found.right.strides[lane] != ONE
+
+    @property
     def packable(self) -> tuple[int, ...]:
+        if self.is_copied:
+            return ()
         binding = self.product.right.storage.binding
         if binding is None or why_not_packed(self.kernel, self.schedule.tiles, binding):
             return ()
