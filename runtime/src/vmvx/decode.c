@@ -48,13 +48,13 @@ static const char* read_instruction(eyas_vmvx_decoder_t* d, eyas_reader_t* r) {
   d->op = eyas_read_u16(r);
   d->operand_count = 0;
   if (r->failed) return "the code ends inside it";
-  if (d->op >= EYAS_VMVX_OP_LIMIT || !eyas_vmvx_op_infos[d->op].name) return "it is not an instruction";
-  const eyas_vmvx_op_info_t* info = &eyas_vmvx_op_infos[d->op];
-  d->format = info->format;
-  d->family = info->family;
-  d->number = info->number;
-  d->type = info->type;
-  for (const char* kind = info->format; *kind; ++kind) {
+  if (!eyas_vmvx_op_info(d->op).name) return "it is not an instruction";
+  const eyas_vmvx_op_info_t info = eyas_vmvx_op_info(d->op);
+  d->format = info.format;
+  d->family = info.family;
+  d->number = info.number;
+  d->type = info.type;
+  for (const char* kind = info.format; *kind; ++kind) {
     const char* wrong = read_operand(d, r, *kind);
     if (wrong) return wrong;
   }
@@ -62,7 +62,7 @@ static const char* read_instruction(eyas_vmvx_decoder_t* d, eyas_reader_t* r) {
 }
 
 static eyas_status_t instruction_status(const eyas_vmvx_decoder_t* d, const char* wrong) {
-  const char* name = d->op < EYAS_VMVX_OP_LIMIT ? eyas_vmvx_op_infos[d->op].name : NULL;
+  const char* name = eyas_vmvx_op_info(d->op).name;
   return eyas_status_make(EYAS_STATUS_CORRUPT, "instruction at byte %u (0x%03X %s): %s", d->byte,
                           d->op, name ? name : "unknown", wrong);
 }
@@ -132,7 +132,7 @@ static eyas_status_t decode(eyas_vmvx_decoder_t* d, eyas_bump_t* memory, eyas_re
     at_entry = at_entry && fold_constant(d, cell, initial);
     if (at_entry) f->entry = d->cell_count;
   }
-  if (!eyas_vmvx_op_infos[d->op].terminator) {
+  if (!eyas_vmvx_op_info(d->op).terminator) {
     return eyas_status_make(EYAS_STATUS_CORRUPT, "the code runs off its end");
   }
   uint32_t code_bytes = (uint32_t)r->end;
@@ -140,7 +140,7 @@ static eyas_status_t decode(eyas_vmvx_decoder_t* d, eyas_bump_t* memory, eyas_re
   for (uint32_t i = 0; i < f->place_count; ++i) {
     d->byte = f->places[i].byte;
     d->op = eyas_load_u16(r->data + d->byte);
-    if (!strchr(eyas_vmvx_op_infos[d->op].format, 'L')) continue;
+    if (!strchr(eyas_vmvx_op_info(d->op).format, 'L')) continue;
     uint32_t next = i + 1 < f->place_count ? f->places[i + 1].cell : f->cell_count;
     const char* wrong = resolve_label(f->cells, next - 1, starts, code_bytes);
     if (wrong) return instruction_status(d, wrong);

@@ -26,7 +26,7 @@ static inline void put(bytes_t* b, uint64_t value, size_t bytes) {
 // Appends an instruction; one number for each operand of the table.
 static inline void put_op(bytes_t* code, uint32_t op, const int64_t* operands) {
   put(code, op, 2);
-  for (const char* kind = eyas_vmvx_op_infos[op].format; *kind; ++kind) {
+  for (const char* kind = eyas_vmvx_op_info(op).format; *kind; ++kind) {
     put(code, (uint64_t)*operands++, *kind == 'q' ? 8 : *kind == 'L' ? 4 : 2);
   }
 }

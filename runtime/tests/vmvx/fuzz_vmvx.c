@@ -93,9 +93,9 @@ static int units_of(char kind) {
 static size_t instruction_bytes(const uint8_t* code, size_t at, size_t end) {
   if (end - at < 2) return 0;
   uint32_t op = get(code + at, 2);
-  if (op >= EYAS_VMVX_OP_LIMIT || !eyas_vmvx_op_infos[op].name) return 0;
+  if (!eyas_vmvx_op_info(op).name) return 0;
   size_t bytes = 2;
-  for (const char* kind = eyas_vmvx_op_infos[op].format; *kind; ++kind) bytes += 2 * (size_t)units_of(*kind);
+  for (const char* kind = eyas_vmvx_op_info(op).format; *kind; ++kind) bytes += 2 * (size_t)units_of(*kind);
   return bytes <= end - at ? bytes : 0;
 }
 
@@ -137,7 +137,7 @@ static int64_t telling(void) {
 
 static void change_operand(uint8_t* b, const parts_t* p, size_t at) {
   uint32_t op = get(b + at, 2);
-  const char* format = eyas_vmvx_op_infos[op].format;
+  const char* format = eyas_vmvx_op_info(op).format;
   uint32_t count = (uint32_t)strlen(format);
   if (!count) return;
   uint32_t chosen = below(count);
@@ -168,8 +168,8 @@ static void change_op(uint8_t* at) {
   uint32_t op = get(at, 2);
   for (int tries = 0; tries < 64; ++tries) {
     uint32_t other = below(2) ? below(EYAS_VMVX_OP_LIMIT) : (op & ~31u) + below(32);
-    if (other >= EYAS_VMVX_OP_LIMIT || !eyas_vmvx_op_infos[other].name) continue;
-    if (strcmp(eyas_vmvx_op_infos[other].format, eyas_vmvx_op_infos[op].format) != 0) continue;
+    if (!eyas_vmvx_op_info(other).name) continue;
+    if (strcmp(eyas_vmvx_op_info(other).format, eyas_vmvx_op_info(op).format) != 0) continue;
     set(at, other, 2);
     return;
   }
@@ -192,7 +192,7 @@ static void move_labels(uint8_t* code, size_t code_bytes, size_t from, int64_t b
   for (size_t at = 0; at < code_bytes;) {
     size_t bytes = instruction_bytes(code, at, code_bytes);
     if (!bytes) return;
-    const char* format = eyas_vmvx_op_infos[get(code + at, 2)].format;
+    const char* format = eyas_vmvx_op_info(get(code + at, 2)).format;
     if (strchr(format, 'L')) {
       int64_t target = get(code + at + bytes - 4, 4);
       if (target >= (int64_t)from) set(code + at + bytes - 4, (uint64_t)(target + by), 4);
@@ -213,10 +213,10 @@ static size_t insert(uint8_t* b, size_t length, size_t max_length, const parts_t
   } else {
     uint32_t op = 0;
     do op = below(4) ? below(EYAS_VMVX_OP_LIMIT) : below(0x40);
-    while (!eyas_vmvx_op_infos[op].name);
+    while (!eyas_vmvx_op_info(op).name);
     set(made, op, 2);
     bytes = 2;
-    for (const char* kind = eyas_vmvx_op_infos[op].format; *kind; ++kind) {
+    for (const char* kind = eyas_vmvx_op_info(op).format; *kind; ++kind) {
       int units = units_of(*kind);
       uint64_t value = *kind == 'q' ? (uint64_t)telling()
                        : *kind == 'S' || *kind == 's' ? below(get(b + p->counts, 4))

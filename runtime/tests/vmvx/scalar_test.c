@@ -10,7 +10,7 @@ static int64_t compute(uint32_t op, const int64_t* values, int registers, int64_
   for (int i = 0; i < registers; ++i) OP(&code, CONST, 1 + i, values[i]);
   OP(&code, BINDING, 5, 0);
   int64_t operands[] = {0, 1, 2, 3};
-  if ((int)strlen(eyas_vmvx_op_infos[op].format) > registers + 1) operands[registers + 1] = immediate;
+  if ((int)strlen(eyas_vmvx_op_info(op).format) > registers + 1) operands[registers + 1] = immediate;
   put_op(&code, op, operands);
   OP(&code, STORE, 0, 5, 0, EYAS_VMVX_MEMORY_I64);
   RETURN(&code);
@@ -27,7 +27,7 @@ static void expect(int line, uint32_t op, int64_t got, int64_t wanted) {
   }
   ++check_failed;
   fprintf(stderr, "line %d: %s gave %lld (0x%llx), wanted %lld (0x%llx)\n", line,
-          eyas_vmvx_op_infos[op].name, (long long)got, (long long)got, (long long)wanted,
+          eyas_vmvx_op_info(op).name, (long long)got, (long long)got, (long long)wanted,
           (long long)wanted);
 }
 
@@ -200,7 +200,7 @@ static void test_compares(void) {
   };
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
     uint32_t f32 = EYAS_VMVX_OP_FOEQ_F32 + rows[i].offset, f64 = EYAS_VMVX_OP_FOEQ_F64 + rows[i].offset;
-    CHECK(strstr(eyas_vmvx_op_infos[f32].name, rows[i].name) != NULL);
+    CHECK(strstr(eyas_vmvx_op_info(f32).name, rows[i].name) != NULL);
     const float a[] = {1, 2, 3, NAN};
     const int wanted[] = {rows[i].below, rows[i].equal, rows[i].above, rows[i].unordered};
     for (int k = 0; k < 4; ++k) {
@@ -237,7 +237,7 @@ static void test_functions(void) {
     CHECK(narrow >> 32 == 0);
     if (!(fabs(f32 - wanted) <= 4e-6 * fabs(wanted)) || !(fabs(f64 - wanted) <= 1e-12 * fabs(wanted))) {
       ++check_failed;
-      fprintf(stderr, "%s: %.9g and %.17g, wanted %.17g\n", eyas_vmvx_op_infos[rows[i].f32].name, f32,
+      fprintf(stderr, "%s: %.9g and %.17g, wanted %.17g\n", eyas_vmvx_op_info(rows[i].f32).name, f32,
               f64, wanted);
     }
   }

@@ -44,20 +44,20 @@ typedef struct trial_t {
 
 static void reference(const trial_t* t, char* out, char* const* wide, size_t count) {
   const eyas_uk_elements_t* k = eyas_uk_elements(NULL);
-  const eyas_vmvx_op_info_t* info = &eyas_vmvx_op_infos[t->op];
-  switch (info->family) {
-    case EYAS_VMVX_FAMILY_UNARY: k->unary[info->number][info->type](out, wide[0], count); break;
-    case EYAS_VMVX_FAMILY_CAST: k->cast[info->number](out, wide[0], count); break;
+  const eyas_vmvx_op_info_t info = eyas_vmvx_op_info(t->op);
+  switch (info.family) {
+    case EYAS_VMVX_FAMILY_UNARY: k->unary[info.number][info.type](out, wide[0], count); break;
+    case EYAS_VMVX_FAMILY_CAST: k->cast[info.number](out, wide[0], count); break;
     case EYAS_VMVX_FAMILY_BINARY:
-      k->binary[info->number][info->type].vv(out, wide[0], wide[1], count);
+      k->binary[info.number][info.type].vv(out, wide[0], wide[1], count);
       break;
     case EYAS_VMVX_FAMILY_COMPARE:
-      k->compare[info->number][info->type].vv(out, wide[0], wide[1], count);
+      k->compare[info.number][info.type].vv(out, wide[0], wide[1], count);
       break;
     case EYAS_VMVX_FAMILY_INTEGER_BINARY:
-      k->ibinary[info->number][info->type].vv(out, wide[0], wide[1], count);
+      k->ibinary[info.number][info.type].vv(out, wide[0], wide[1], count);
       break;
-    case EYAS_VMVX_FAMILY_FMA: k->fma[info->type](out, wide[0], wide[1], wide[2], count); break;
+    case EYAS_VMVX_FAMILY_FMA: k->fma[info.type](out, wide[0], wide[1], wide[2], count); break;
     default: k->pick[t->extra == 4 ? 2 : 3](out, (const int8_t*)wide[0], wide[1], wide[2], count); break;
   }
 }
@@ -126,7 +126,7 @@ static void attempt(const trial_t* t, struct shape_t s, int modes, const int* ti
   bool same = memcmp(out, wanted, count * t->result_bytes) == 0;
   CHECK(same);
   if (!ok || !same) {
-    fprintf(stderr, "  %s %zu x %zu modes 0x%02x tiles %d %d %d\n", eyas_vmvx_op_infos[t->op].name, s.rows,
+    fprintf(stderr, "  %s %zu x %zu modes 0x%02x tiles %d %d %d\n", eyas_vmvx_op_info(t->op).name, s.rows,
             s.columns, (unsigned)modes, tiles[0], tiles[1], tiles[2]);
   }
 }

@@ -89,7 +89,7 @@ static void test_headers(void) {
 static void test_operands(void) {
   static bytes_t code;
   for (uint32_t op = 0; op < 0xFFFF; op += op < 0x1000 ? 1 : 0x101) {
-    if (op < EYAS_VMVX_OP_LIMIT && eyas_vmvx_op_infos[op].name) continue;
+    if (eyas_vmvx_op_info(op).name) continue;
     code.count = 0;
     put(&code, op, 2);
     RETURN(&code);

@@ -434,6 +434,49 @@ BY_CODE = {op.code: op for op in OPS}
 assert len(BY_NAME) == len(BY_CODE) == len(OPS), "two instructions share a name or a code"
 
 
+def _c_infos(families: list[str]) -> list[str]:
+    """What the decoder asks of an instruction. Small, because a runtime with nothing else must be: no pointers, one
+    text of all names, sorted by code."""
+    formats = sorted({op.format for op in OPS})
+    places, names = {}, ""
+    for op in OPS:
+        places[op.name] = len(names)
+        names += op.name + "\0"
+    rows = [
+        f"  {{{op.code}, {places[op.name]}, {formats.index(op.format)}, {families.index(op.family)}, "
+        f"{op.number}, {op.type | int(op.terminator) << 7}}},"
+        for op in sorted(OPS, key=lambda op: op.code)
+    ]
+    return [
+        "static const struct { uint16_t code, name; uint8_t format, family, number, type; } eyas_vmvx_op_rows[] = {",
+        *rows,
+        "};",
+        f"static const char eyas_vmvx_op_formats[][{1 + max(map(len, formats))}] = {{",
+        *(f'  "{text}",' for text in formats),
+        "};",
+        "static const char eyas_vmvx_op_names[] = {",  # not a string: ISO C has a limit for those
+        *(f"  {', '.join(map(str, op.name.encode()))}, 0,  // {op.name}" for op in OPS),
+        "};",
+        "// The name is NULL when there is no such instruction.",
+        "static inline eyas_vmvx_op_info_t eyas_vmvx_op_info(uint32_t op) {",
+        f"  uint32_t low = 0, high = {len(OPS)};",
+        "  while (high - low > 1) {",
+        "    uint32_t middle = low + (high - low) / 2;",
+        "    if (eyas_vmvx_op_rows[middle].code <= op) low = middle; else high = middle;",
+        "  }",
+        "  eyas_vmvx_op_info_t info = {0, 0, 0, 0, 0, 0};",
+        "  if (eyas_vmvx_op_rows[low].code != op) return info;",
+        "  info.name = eyas_vmvx_op_names + eyas_vmvx_op_rows[low].name;",
+        "  info.format = eyas_vmvx_op_formats[eyas_vmvx_op_rows[low].format];",
+        "  info.terminator = eyas_vmvx_op_rows[low].type >> 7;",
+        "  info.family = eyas_vmvx_op_rows[low].family;",
+        "  info.number = eyas_vmvx_op_rows[low].number;",
+        "  info.type = eyas_vmvx_op_rows[low].type & 127;",
+        "  return info;",
+        "}",
+    ]
+
+
 def emit_c() -> str:
     """The C header for decoder, verifier, interpreter and microkernels."""
     families = {
@@ -488,13 +531,7 @@ def emit_c() -> str:
         "// format: one letter an operand.",
         *(f"//   {kind.value}  {KIND_DOC[kind]}" for kind in Kind),
         "#ifdef EYAS_VMVX_WITH_INFOS",
-        "static const eyas_vmvx_op_info_t eyas_vmvx_op_infos[EYAS_VMVX_OP_LIMIT] = {",
-        *(
-            f'  [{op.code}] = {{"{op.name}", "{op.format}", {int(op.terminator)}, {kinds.index(op.family)}, '
-            f"{op.number}, {op.type}}},"
-            for op in OPS
-        ),
-        "};",
+        *_c_infos(kinds),
         "#endif",
         "#endif  // EYAS_VMVX_ISA_H_",
     ]
