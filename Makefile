@@ -17,10 +17,10 @@ EXTRAS := compiler,torch,onnx,jax,demo,bench,test,dev
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo fuzz lint bench bench-cpu bench-vmvx bench-kernels experiment-mnist docs system-deps clean
+.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo fuzz lint bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 venv: $(VENV)/.dependencies  ## a virtual environment in .venv with everything pinned
 
@@ -68,6 +68,9 @@ experiment-mnist: build build/peers/.installed  ## ResNet-50 trained on MNIST by
 
 bench-kernels: build  ## matrix products against the peak and the bandwidth of this machine; ARGS='--only square' narrows it
 	$(RUN) $(BIN)/python -m benchmarks.cpu.kernels $(ARGS)
+
+vmvx-cross: build  ## eyas-run, which runs modules without Python, for this machine, AArch64 and RISC-V: build/cross
+	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" runtime/tools/cross.sh
 
 docs: build  ## pages that are generated: the instruction tables, and the ToyModel through every phase
 	$(BIN)/python docs/make_vm.py

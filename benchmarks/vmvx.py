@@ -57,7 +57,7 @@ def main() -> int:
     parser.add_argument("--threads", default="1,2", help="thread counts, comma-separated")
     parser.add_argument("--rounds", type=int, default=5, help="how often each engine's turn comes")
     parser.add_argument("--json", metavar="FILE", help="write all times there")
-    parser.add_argument("--keep", metavar="DIR", help="keep models and what engines compiled there")
+    parser.add_argument("--keep", metavar="DIR", help="keep models and what IREE compiled there")
     options = parser.parse_args()
     facts = report.machine()
     report.print_machine(facts)
@@ -68,6 +68,8 @@ def main() -> int:
             if not (folder / INPUTS_FILE).exists():
                 folder.mkdir(parents=True, exist_ok=True)
                 write(model, folder)
+            for old in folder.glob("*.eyas"):  # of another version of the compiler, perhaps
+                old.unlink()
             for threads in map(int, options.threads.split(",")):
                 engines = options.engines.split(",")
                 rows = measure(model, engines, folder, threads, options.rounds, SUITE, LIMIT_S)

@@ -36,13 +36,12 @@ def main() -> None:
     run = Run(folder / "run", settings)
     run.train(training)
     charts.draw_losses(folder / "loss.png", run.losses)
-    results = {"machine": report.machine(), "settings": asdict(settings), "losses": run.losses, "train_batch": 0}
+    results = {"machine": report.machine(), "settings": asdict(settings), "losses": run.losses}
+    results["train_batch"] = options.train_batch
     results["step_s"] = statistics.median(run.seconds)
     print(f"trained for {settings.steps} steps of {settings.batch} images, {results['step_s']:.2f} s each (median)")
 
-    train_batch = options.train_batch or (8 if options.quick else 16)
-    bench.prepare_cases(folder, settings, run.trained(), training, train_batch)
-    results["train_batch"] = train_batch
+    bench.prepare_cases(folder, settings, run.trained(), training, options.train_batch)
     if not options.keep_modules:
         for case in bench.CASES:
             for old in (folder / case).glob("*.eyas"):
@@ -80,8 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-bench", action="store_true", help="train and evaluate only")
     parser.add_argument("--engines", help=f"comma-separated, of {', '.join(ENGINES)}")
     parser.add_argument("--threads", default="1,2", help="thread counts, comma-separated")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each engine's turn comes")
-    parser.add_argument("--train-batch", type=int, help="images of a timed training step")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each engine's turn comes; 0 only compiles")
+    parser.add_argument("--train-batch", type=int, default=8, help="images of a timed training step")
     parser.add_argument("--keep-modules", action="store_true", help="time what an earlier run compiled")
     parser.add_argument("--write", metavar="PAGE", help="rewrite the tables of this page, and the pictures beside it")
     return parser

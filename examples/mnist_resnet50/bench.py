@@ -15,7 +15,7 @@ from examples.mnist_resnet50.train import Settings
 
 SUITE = "examples.mnist_resnet50.engines"
 CASES = ("inference", "training")
-LIMIT_S = 600.0
+LIMIT_S = 240.0
 
 
 def prepare_cases(folder: Path, settings: Settings, trained: Any, digits: data.Digits, train_batch: int) -> None:

@@ -1,7 +1,7 @@
 """Ways to run the network and its training step, each opened in a process of its own by the benchmark.
 
 The model's name is `inference` (one image) or `training` (a step on a batch). Files of the folder: settings, weights,
-the call's arrays, and PyTorch's answer to hold others to; for training that is the losses of three steps on one batch.
+the call's arrays, and PyTorch's answer to hold others to; for training that is the losses of two steps on one batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from examples.mnist_resnet50.train import Settings, optimiser, set_rate
 WEIGHTS_FILE, SETTINGS_FILE = "weights.npz", "settings.json"
 RATE_STEP = 0
 """Timed steps have the rate of the first one: small, so that a hundred of them on one batch do not end in noise."""
-CHECKED_STEPS = 3
+CHECKED_STEPS = 2
 
 
 def load_settings(folder: Path) -> Settings:
