@@ -182,7 +182,7 @@ class NestEmitter:
             for output, access in enumerate(statement.outputs):
                 made[position, output] = values[output]
                 if access is not None:
-                    self.memory.store(access, values[output], view)
+                    self.memory.store(access, values[output], view, self.nest.loops)
 
     def _initial(self, statement: Statement, view: View) -> list[Value | None]:
         """Values of the output arguments before the body runs."""

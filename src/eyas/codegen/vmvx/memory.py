@@ -12,7 +12,7 @@ from eyas.codegen.common.sizes import ONE, ZERO, Size, product
 from eyas.codegen.vmvx.body import constant_bits, run_op
 from eyas.codegen.vmvx.builder import Builder, Scalar, Tile, extent_of
 from eyas.codegen.vmvx.types import element_bytes, is_bool, memory_type, tile_type
-from eyas.module.vmvx_isa import TYPE_BYTES, Extent, Type, modes
+from eyas.module.vmvx_isa import TYPE_BYTES, Type, modes
 from eyas.module.vmvx_isa import Memory as Stored
 
 
@@ -219,35 +219,14 @@ class Memory:
             end[axis] = builder.min(end[axis], high)
         return first[0], end[0], first[1], end[1]
 
-    def store(self, access: Access, tile: Tile, view: View) -> None:
-        """Writes a tile, repeated to the whole view."""
+    def store(self, access: Access, tile: Tile, view: View, loops: list[Size]) -> None:
+        """Writes a tile, repeated to the whole view. `loops` are the extents of the nest's loops."""
         target = extent_of(view.rows, view.columns)
         row_bytes, column_bytes = self.steps(access, view)
-        distinct = int(self._is_distinct(access, view))
-        self.builder.effect(
-            "tstore",
-            (
-                tile, self.address(access, view), row_bytes, column_bytes, int(memory_type(access.storage.element)),
-                modes(target, tile.extent), distinct,
-            ),
-            (view.rows, view.columns),
-        )  # fmt: skip
-
-    def _is_distinct(self, access: Access, view: View) -> bool:
-        """Whether the elements of a tile are known to have places of their own: rows that do not reach each other."""
-        if extent_of(view.rows, view.columns) is not Extent.FULL:
-            return all(
-                access.strides[loop] != ZERO
-                for loop, count in ((view.row, view.rows), (view.lane, view.columns))
-                if loop is not None and count is not None
-            )
-        row, lane = access.strides[view.row or 0].static, access.strides[view.lane or 0].static
-        columns, rows = view.columns, view.rows
-        if row is None or lane is None or columns is None or rows is None or not row or not lane:
-            return False
-        return (columns.constant is not None and row >= lane * columns.constant) or (
-            rows.constant is not None and lane >= row * rows.constant
-        )
+        memory, distinct = int(memory_type(access.storage.element)), int(is_distinct(access, view, loops))
+        address = self.address(access, view)
+        operands = (tile, address, row_bytes, column_bytes, memory, modes(target, tile.extent), distinct)
+        self.builder.effect("tstore", operands, (view.rows, view.columns))
 
     # Positions.
 
@@ -306,6 +285,26 @@ class Memory:
 
     def _splat(self, value: Scalar) -> Tile:
         return self.builder.fill(value, Type.I64)
+
+
+def is_distinct(access: Access, view: View, loops: list[Size]) -> bool:
+    """Whether the elements of a tile are known to have places of their own: one loop of the tile steps over all that
+    the other reaches."""
+    along = [
+        (access.strides[loop], loops[loop])
+        for loop, count in ((view.row, view.rows), (view.lane, view.columns))
+        if loop is not None and count is not None
+    ]
+    if any(stride == ZERO or stride.factor < 0 for stride, _ in along):
+        return False
+    if len(along) < 2:
+        return True
+    (row, rows), (lane, columns) = along
+    return _steps_over(row, lane * columns) or _steps_over(lane, row * rows)
+
+
+def _steps_over(stride: Size, reach: Size) -> bool:
+    return stride == reach or (stride.is_static and reach.is_static and stride.factor >= reach.factor)
 
 
 def _dims(access: Access, view: View) -> tuple[Scalar | None, Scalar | None]:
