@@ -81,6 +81,18 @@ static void check_reduce(const eyas_uk_elements_t* set, int op, int type, size_t
   }
 }
 
+// Sums are added in one order, whatever the vectors are.
+static void check_same_bits(const eyas_uk_elements_t* set, size_t rows, size_t columns) {
+  const eyas_uk_elements_t* portable = eyas_uk_elements("portable");
+  for (size_t i = 0; i < rows * columns; ++i) put_real(a.bytes, EYAS_VMVX_TYPE_F32, i, random_real(-9.0, 9.0));
+  for (int axis = 0; axis < 2; ++axis) {
+    const size_t bytes = (axis == 0 ? columns : rows) * sizeof(float);
+    portable->reduce[EYAS_VMVX_REDUCE_ADD][EYAS_VMVX_TYPE_F32][axis](original.bytes, a.bytes, rows, columns);
+    set->reduce[EYAS_VMVX_REDUCE_ADD][EYAS_VMVX_TYPE_F32][axis](result.bytes, a.bytes, rows, columns);
+    CHECK(memcmp(original.bytes, result.bytes, bytes) == 0);
+  }
+}
+
 static void check_rows(const eyas_uk_elements_t* set, size_t rows, size_t columns, double scale, int in_place) {
   float* values = (float*)original.bytes;
   const size_t bytes = rows * columns * sizeof(float);
@@ -146,6 +158,7 @@ int main(void) {
           for (int repeat = 0; repeat < 5; ++repeat) check_reduce(set, op, type, shapes[i][0], shapes[i][1]);
         }
       }
+      check_same_bits(set, shapes[i][0], shapes[i][1]);
       for (int in_place = 0; in_place < 2; ++in_place) {
         check_rows(set, shapes[i][0], shapes[i][1], 3.0, in_place);
         check_rows(set, shapes[i][0], shapes[i][1], 80.0, in_place);
