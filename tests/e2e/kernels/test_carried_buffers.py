@@ -11,7 +11,9 @@ import pytest
 @pytest.mark.parametrize("rounds", [0, 1, 2, 5000])
 def test_a_long_loop_gives_its_buffers_back(rounds):
     type_, one = p.tensor_type([4]), p.affine(1, [0])
-    step = p.generic("s", [("x", type_, one), ("y", type_, one)], ("e", type_, one), "p", "%r = arith.addf %i0, %i1 : f32", "f32")
+    step = p.generic(
+        "s", [("x", type_, one), ("y", type_, one)], ("e", type_, one), "p", "%r = arith.addf %i0, %i1 : f32", "f32"
+    )
     text = f"""func.func @main(%a: {type_}, %b: {type_}, %n: tensor<i64>) -> ({type_}, {type_}) {{
       %c0 = arith.constant 0 : i64
       %c1 = arith.constant 1 : i64
