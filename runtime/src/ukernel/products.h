@@ -9,6 +9,9 @@ extern const eyas_uk_products_t eyas_uk_products_portable;
 #if defined(__x86_64__)
 extern const eyas_uk_products_t eyas_uk_products_avx2, eyas_uk_products_avx512;
 extern const eyas_uk_products_t eyas_uk_products_avx512_vnni, eyas_uk_products_avx512_bf16;
+#elif defined(__aarch64__)
+extern const eyas_uk_products_t eyas_uk_products_neon, eyas_uk_products_neon_dotprod,
+    eyas_uk_products_neon_i8mm;
 #endif
 
 // Every set that this CPU runs, best first: for tests and benchmarks. Returns how many.
@@ -29,6 +32,7 @@ EYAS_UK_CONTRACT_DECLARE(avx512)
 EYAS_UK_CONTRACT_DECLARE(vnni)
 EYAS_UK_CONTRACT_DECLARE(neon)
 EYAS_UK_CONTRACT_DECLARE(dotprod)
+EYAS_UK_CONTRACT_DECLARE(i8mm)
 EYAS_UK_CONTRACT_DECLARE(rvv)
 #undef EYAS_UK_CONTRACT_DECLARE
 
@@ -36,6 +40,7 @@ EYAS_UK_CONTRACT_DECLARE(rvv)
 typedef float eyas_uk_f32_t __attribute__((aligned(1), may_alias));
 typedef double eyas_uk_f64_t __attribute__((aligned(1), may_alias));
 typedef int32_t eyas_uk_i32_t __attribute__((aligned(1), may_alias));
+typedef uint16_t eyas_uk_u16_t __attribute__((aligned(1), may_alias));
 typedef int16_t eyas_uk_i16_t __attribute__((aligned(1), may_alias));
 
 #define EYAS_UK_WINDOW_DECLARE(name)                                \
