@@ -21,6 +21,8 @@ static const struct {
     {&eyas_uk_products_neon_i8mm, {"dotprod", "i8mm", NULL}},
     {&eyas_uk_products_neon_dotprod, {"dotprod", NULL}},
     {&eyas_uk_products_neon, {"neon", NULL}},
+#elif defined(__riscv) && __riscv_xlen == 64
+    {&eyas_uk_products_rvv, {"v", NULL}},
 #endif
     {&eyas_uk_products_portable, {NULL}},
 };

@@ -12,6 +12,8 @@ extern const eyas_uk_products_t eyas_uk_products_avx512_vnni, eyas_uk_products_a
 #elif defined(__aarch64__)
 extern const eyas_uk_products_t eyas_uk_products_neon, eyas_uk_products_neon_dotprod,
     eyas_uk_products_neon_i8mm;
+#elif defined(__riscv) && __riscv_xlen == 64
+extern const eyas_uk_products_t eyas_uk_products_rvv;
 #endif
 
 // Every set that this CPU runs, best first: for tests and benchmarks. Returns how many.
