@@ -238,6 +238,10 @@ GRAPHS: dict[str, Graph] = {
     "bf16_beside_i16": graph(
         "jax", leaf("bf16", 1, 3), leaf("i16", 3, kind="shift"), op("cast", 0, dtype="i16"), op("shift_left", 2, 1)
     ),
+    # One matrix was multiplied with none.
+    "empty_batch_and_one_matrix": graph(
+        "onnx", leaf("i64", (5, 1, 0), (5, 1, 0), (5, 1, 0)), leaf("i64", 1, (5, 1, 0), 16), op("matmul", 0, 1)
+    ),
     # Upstream's lowering of a reshape of an unsigned scalar to itself ended the process.
     "reshape_of_one_byte": graph("jax", leaf("u8"), op("reshape", 0, shape=())),
     # JAX corrects divisions of sizes by comparing signs, which were not seen as sizes.
@@ -301,6 +305,17 @@ GRAPHS |= {
     "no_bytes_and_no_truths": graph("torch", leaf("u8", 0, 3), leaf("i1", 0, 3), op("mixed_mul", 0, 1)),
     "bytes_and_integers": graph("torch", BYTES, leaf("i64", 5), op("mixed_mul", 0, 1)),
 }
+
+
+# Sums overflowed before they were divided.
+LARGE = leaf("f16", 1, 2, 8, 8, kind="unit"), op("scalar_affine", 0, scale=1, offset=60000)
+for frontend in ("torch", "onnx"):
+    GRAPHS |= {
+        f"average_of_large_windows_{frontend}": graph(
+            frontend, *LARGE, op("pool", 1, kernel=(4, 4), padding=(1, 2), strides=(3, 1), average=True)
+        ),
+        f"mean_of_large_numbers_{frontend}": graph(frontend, *LARGE, op("mean", 1, axes=(2, 3), keep=False)),
+    }
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -26,6 +26,7 @@ _RULES = {
     "Adam": "onnx_rewrite_training:adam",
     "Abs": "onnx_rewrite_rare:abs_of_bytes",
     "AffineGrid": "onnx_rewrite_sample:affine_grid",
+    "AveragePool": "onnx_rewrite_half:in_f32",
     "BitCast": "onnx_types:bit_cast",
     "Cast": "onnx_rewrite_rare:cast_to_i16",
     "Celu": "onnx_rewrite_half:in_f32",
@@ -46,6 +47,7 @@ _RULES = {
     "Einsum": "onnx_rewrite_index:einsum",
     "Gather": "onnx_rewrite_index:gather_nothing",
     "GRU": "onnx_rewrite_recurrent:recurrent",
+    "GlobalAveragePool": "onnx_rewrite_half:in_f32",
     "GridSample": "onnx_rewrite_sample:grid_sample",
     "LSTM": "onnx_rewrite_recurrent:recurrent",
     "LayerNormalization": "onnx_rewrite_normalize:layer_norm_of_doubles",
@@ -73,6 +75,7 @@ _RULES = {
     "ReduceL2": "onnx_rewrite_reduce:norm_of_one",
     "ReduceLogSum": "onnx_rewrite_reduce:norm_of_one",
     "ReduceLogSumExp": "onnx_rewrite_reduce:log_sum_exp",
+    "ReduceMean": "onnx_rewrite_half:in_f32",
     "ReduceProd": "onnx_rewrite_reduce:product",
     "Resize": "onnx_rewrite_signal:resize",
     "RoiAlign": "onnx_rewrite_detect:roi_align",
@@ -149,6 +152,13 @@ class Builder:
                 return helper.make_tensor_type_proto(made.data_type, made.dims)
         found = next((value for value in self.declared if value.name == name), None) or self._values.get(name)
         return None if found is None else found.type
+
+    def dims_of(self, name: str) -> list[int | None] | None:
+        """The sizes of a value, None for those that are not known."""
+        type_ = self.value_type(name)
+        if type_ is None or not type_.tensor_type.HasField("shape"):
+            return None
+        return [dim.dim_value if dim.HasField("dim_value") else None for dim in type_.tensor_type.shape.dim]
 
     def tensor_of(self, name: str) -> onnx.TensorProto | None:
         """The proto of a small constant, or None."""

@@ -17,7 +17,7 @@ _INTEGERS = (*_UNSIGNED, TensorProto.INT32, TensorProto.INT64)
 
 def norm_of_one(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """ReduceL2, ReduceLogSum and ReduceLogSumExp of single elements: the importer aborts on some of them."""
-    dims, axes = _dims(node.input[0], b), _axes(node, b)
+    dims, axes = b.dims_of(node.input[0]), _axes(node, b)
     if dims is None or axes is None:
         return None
     if any(dims[axis] != 1 for axis in axes) or (axes and not attribute(node, "keepdims", 1)):
@@ -32,7 +32,7 @@ def norm_of_one(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def log_sum_exp(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The largest element is taken out of the sum, so that it does not overflow; the importer leaves it in."""
-    dims, axes, type_ = _dims(node.input[0], b), _axes(node, b), b.type_of(node.input[0])
+    dims, axes, type_ = b.dims_of(node.input[0]), _axes(node, b), b.type_of(node.input[0])
     if (same := norm_of_one(node, b)) is not None or dims is None or not axes or type_ not in _FLOATS:
         return same
     if any(dims[axis] == 0 for axis in axes) or b.opset < 10:
@@ -54,7 +54,7 @@ def log_sum_exp(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def product(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """ReduceProd of a tensor with dynamic dimensions as an operator of ours; the importer knows static ones."""
-    dims, axes = _dims(node.input[0], b), _axes(node, b)
+    dims, axes = b.dims_of(node.input[0]), _axes(node, b)
     if dims is None or axes is None or None not in dims:
         return None
     if not axes:
@@ -71,13 +71,6 @@ def product(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if b.opset < 13:
         return [b.add("Unsqueeze", made, axes=axes)]
     return [b.add("Unsqueeze", made, b.constant(axes, np.int64))]
-
-
-def _dims(name: str, b: Builder) -> list[int | None] | None:
-    type_ = b.value_type(name)
-    if type_ is None or not type_.tensor_type.HasField("shape"):
-        return None
-    return [dim.dim_value if dim.HasField("dim_value") else None for dim in type_.tensor_type.shape.dim]
 
 
 def _axes(node: onnx.NodeProto, b: Builder) -> list[int] | None:

@@ -65,8 +65,10 @@ def col2im(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 
 def mat_mul(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """A vector beside a batch of matrices becomes a matrix."""
+    """A vector beside a batch of matrices becomes a matrix, and a batch of one matrix beside a dynamic one too."""
     left, right = (b.shape_of(name) for name in node.input)
+    if (left is None or right is None) and (made := _without_batch(node, b)):
+        return made
     if left is None or right is None or 1 not in (len(left), len(right)) or max(len(left), len(right)) < 3:
         return None
     if len(left) == 1:
@@ -74,6 +76,17 @@ def mat_mul(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         return [b.reshape(product, [*right[:-2], right[-1]])]
     product = b.add("MatMul", node.input[0], b.reshape(node.input[1], [right[0], 1]))
     return [b.reshape(product, left[:-1])]
+
+
+def _without_batch(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer takes the larger of two batch sizes, so that one beside none would be one."""
+    shape, rank = b.dims_of(node.input[1]), b.rank_of(node.input[0])
+    if shape is None or rank is None or not 3 <= len(shape) <= rank or any(size != 1 for size in shape[:-2]):
+        return None
+    axes = list(range(len(shape) - 2))
+    if b.opset < 13:
+        return [b.add("MatMul", node.input[0], b.add("Squeeze", node.input[1], axes=axes))]
+    return [b.add("MatMul", node.input[0], b.add("Squeeze", node.input[1], b.constant(axes, np.int64)))]
 
 
 def max_unpool(node: onnx.NodeProto, b: Builder) -> list[str] | None:

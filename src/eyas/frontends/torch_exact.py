@@ -12,6 +12,13 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 
+_AVERAGES = (
+    aten.avg_pool1d.default,
+    aten.avg_pool2d.default,
+    aten.avg_pool3d.default,
+    aten.mean.default,
+    aten.mean.dim,
+)
 _MIXED = (aten.bitwise_and.Tensor, aten.bitwise_or.Tensor, aten.bitwise_xor.Tensor)
 _COMPARISONS = (
     aten.eq.Scalar,
@@ -41,6 +48,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.stack.default: _joined(aten.stack.default),
         aten.sub.Tensor: _by_tensor(aten.sub.Tensor),
         aten.where.self: choose,
+        **{op: _in_f32(op) for op in _AVERAGES},
         **{op: _with_number(op) for op in _COMPARISONS},
         **{op: _of_one_type(op) for op in _MIXED},
     }
@@ -117,6 +125,18 @@ def sign(x: Tensor) -> Tensor:
     if not x.is_floating_point():
         return NotImplemented
     return torch.where(x > 0.0, 1.0, torch.where(x < 0.0, -1.0, 0.0)).to(x.dtype)
+
+
+def _in_f32(op: Any) -> Callable[..., Any]:
+    """Averages of halves: the importer rounds the sum before it divides, which may overflow."""
+
+    def decomposition(x: Tensor, *args: Any, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
+        to = dtype or x.dtype
+        if to not in (torch.float16, torch.bfloat16):
+            return NotImplemented
+        return op(x.float(), *args, **kwargs).to(to)
+
+    return decomposition
 
 
 def equal(one: Any, other: Any) -> Tensor:
