@@ -43,22 +43,34 @@ def main() -> None:
 
     bench.prepare_cases(folder, settings, run.trained(), training, options.train_batch)
     if not options.keep_modules:
-        for case in bench.CASES:
+        for case in options.cases.split(","):
             for old in (folder / case).glob("*.eyas"):
                 old.unlink()
     results["accuracy"] = {target: _held_out(folder, target, held_out) for target in TARGETS}
-    if not options.no_bench:
-        engines = options.engines.split(",") if options.engines else QUICK_ENGINES if options.quick else tuple(ENGINES)
-        counts = [int(count) for count in options.threads.split(",")]
-        rows = bench.run(folder, engines, counts, 1 if options.quick else options.rounds)
-        charts.draw_latencies(folder / "latency.png", rows, results["machine"]["cpu"])
-        results["rows"] = [{**asdict(row), "median_ms": row.median_ms, "spread": row.spread} for row in rows]
+    results["rows"] = _before(folder) if options.no_bench else _measure(options, folder, results["machine"]["cpu"])
     (folder / "results.json").write_text(json.dumps(results, indent=1))
     print(f"\nloss.png, predictions.png, latency.png and results.json are in {folder}")
     for line in page.bars(results):
         print(line)
     if options.write:
         page.write(Path(options.write), folder, results)
+
+
+def _measure(options: argparse.Namespace, folder: Path, cpu: str) -> list[dict]:
+    """The rows of all cases; of those that are not measured now, as they were."""
+    engines = options.engines.split(",") if options.engines else QUICK_ENGINES if options.quick else tuple(ENGINES)
+    counts, cases = [int(count) for count in options.threads.split(",")], options.cases.split(",")
+    rows = bench.run(folder, cases, engines, counts, min(options.rounds, 1) if options.quick else options.rounds)
+    if not options.rounds:
+        return _before(folder)
+    rows += [row for row in page.rows_of({"rows": _before(folder)}) if row.model not in cases]
+    charts.draw_latencies(folder / "latency.png", rows, cpu)
+    return [{**asdict(row), "median_ms": row.median_ms, "spread": row.spread} for row in rows]
+
+
+def _before(folder: Path) -> list[dict]:
+    path = folder / "results.json"
+    return json.loads(path.read_text()).get("rows", []) if path.exists() else []
 
 
 def _held_out(folder: Path, target: str, digits: data.Digits) -> float:
@@ -78,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", default="build/mnist_resnet50", help="where everything is kept")
     parser.add_argument("--no-bench", action="store_true", help="train and evaluate only")
     parser.add_argument("--engines", help=f"comma-separated, of {', '.join(ENGINES)}")
+    parser.add_argument("--cases", default=",".join(bench.CASES), help="comma-separated; others stay as they were")
     parser.add_argument("--threads", default="1,2", help="thread counts, comma-separated")
     parser.add_argument("--rounds", type=int, default=5, help="how often each engine's turn comes; 0 only compiles")
     parser.add_argument("--train-batch", type=int, default=8, help="images of a timed training step")

@@ -25,10 +25,12 @@ def prepare_cases(folder: Path, settings: Settings, trained: Any, digits: data.D
     prepare("training", settings, fresh, data.batch(digits, 0, train_batch), folder / "training")
 
 
-def run(folder: Path, engines: Sequence[str], threads: Sequence[int], rounds: int) -> list[Result]:
+def run(
+    folder: Path, cases: Sequence[str], engines: Sequence[str], threads: Sequence[int], rounds: int
+) -> list[Result]:
     """All rows; those of one case and thread count were measured in turns."""
     results = []
-    for case in CASES:
+    for case in cases:
         for count in threads:
             rows = measure(case, engines, folder / case, count, rounds, SUITE, LIMIT_S)
             print_rows(case, count, rows)

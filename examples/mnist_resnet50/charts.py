@@ -72,9 +72,11 @@ def draw_latencies(path: Path, results: Sequence[Result], machine: str) -> None:
             at = [row + 0.38 * (place - (len(counts) - 1) / 2) for row, time in enumerate(times) if time]
             known = [time for time in times if time]
             bars = axis.barh(at, known, 0.36, label=f"{threads} core{'s' * (threads > 1)}")
-            axis.bar_label(bars, [f"{time:.3g} ms" for time in known], padding=2, size=7)
+            axis.bar_label(
+                bars, [f"{time:.3g} ms" if time < 1000 else f"{time:,.0f} ms" for time in known], padding=2, size=7
+            )
         axis.set_xscale("log")
-        axis.margins(x=0.15)
+        axis.margins(x=0.2)
         axis.set_yticks(range(len(engines)), [ENGINES[engine].title for engine in engines], size=8)
         axis.set_title({"inference": "one image", "training": "one training step"}[case], size=10)
         axis.set_xlabel("ms")

@@ -73,6 +73,8 @@ def training(results: Mapping[str, Any]) -> list[str]:
         "",
         "![loss of each step](mnist-resnet50-loss.png)",
         "",
+        "Held-out digits chosen at random, with what the network says; the last row has mistakes:",
+        "",
         "![held-out digits and predictions](mnist-resnet50-predictions.png)",
     ]
 
