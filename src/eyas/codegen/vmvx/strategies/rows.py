@@ -19,8 +19,9 @@ from eyas.module.vmvx_isa import MAX_ELEMENTS, PANEL
 from eyas.targets import Target
 
 # Cycles: to issue an instruction, to begin another row of one, and for an element of a load or store that is a
-# neighbour, that is one in a tile that turns, or that stands alone.
-_ISSUE, _ROW, _NEIGHBOUR, _TURNED, _ALONE = 40.0, 5.0, 0.15, 0.6, 1.5
+# neighbour, that is one in a tile that turns, that has others between, or that has a line of the cache for itself.
+_ISSUE, _ROW, _NEIGHBOUR, _TURNED, _APART, _ALONE = 40.0, 5.0, 0.15, 0.6, 1.0, 6.0
+_LINE = 16
 # Rows of a tile that turns what it loads.
 _TURNED_ROWS = 32
 _UNKNOWN = 256
@@ -108,10 +109,15 @@ def _cost(nest: Nest, tile: Tile, block: int | None) -> float:
         elif along[0] == ONE:
             cost += points * (_NEIGHBOUR + _ROW / columns)
         elif along[0] == ZERO:
-            cost += points / columns * (_NEIGHBOUR if along[1] in (ZERO, ONE) else _ALONE) + _ROW * points / columns
+            cost += points / columns * (_NEIGHBOUR if along[1] in (ZERO, ONE) else _apart(along[1]))
+            cost += _ROW * points / columns
         else:
-            cost += points * (_TURNED if along[1] == ONE and rows > 3 else _ALONE)
+            cost += points * (_TURNED if along[1] == ONE and rows > 3 else _apart(along[0]))
     return cost + tiles * instructions * _ISSUE
+
+
+def _apart(stride: Size) -> float:
+    return _APART if stride.static is not None and abs(stride.static) < _LINE else _ALONE
 
 
 def _extent(size: Size) -> int:
