@@ -242,6 +242,9 @@ GRAPHS: dict[str, Graph] = {
     "empty_batch_and_one_matrix": graph(
         "onnx", leaf("i64", (5, 1, 0), (5, 1, 0), (5, 1, 0)), leaf("i64", 1, (5, 1, 0), 16), op("matmul", 0, 1)
     ),
+    "one_matrix_and_an_empty_batch": graph(
+        "onnx", leaf("f32", 1, 4, 7), leaf("f32", (5, 1, 0), 7, 3), op("matmul", 0, 1)
+    ),
     # Upstream's lowering of a reshape of an unsigned scalar to itself ended the process.
     "reshape_of_one_byte": graph("jax", leaf("u8"), op("reshape", 0, shape=())),
     # JAX corrects divisions of sizes by comparing signs, which were not seen as sizes.

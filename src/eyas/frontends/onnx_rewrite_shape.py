@@ -80,13 +80,17 @@ def mat_mul(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def _without_batch(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer takes the larger of two batch sizes, so that one beside none would be one."""
-    shape, rank = b.dims_of(node.input[1]), b.rank_of(node.input[0])
-    if shape is None or rank is None or not 3 <= len(shape) <= rank or any(size != 1 for size in shape[:-2]):
-        return None
-    axes = list(range(len(shape) - 2))
-    if b.opset < 13:
-        return [b.add("MatMul", node.input[0], b.add("Squeeze", node.input[1], axes=axes))]
-    return [b.add("MatMul", node.input[0], b.add("Squeeze", node.input[1], b.constant(axes, np.int64)))]
+    shapes = [b.dims_of(name) for name in node.input]
+    for index, (shape, other) in enumerate(zip(shapes, reversed(shapes), strict=True)):
+        if shape is None or other is None or not 3 <= len(shape) <= len(other) or any(dim != 1 for dim in shape[:-2]):
+            continue
+        axes, inputs = list(range(len(shape) - 2)), list(node.input)
+        if b.opset < 13:
+            inputs[index] = b.add("Squeeze", inputs[index], axes=axes)
+        else:
+            inputs[index] = b.add("Squeeze", inputs[index], b.constant(axes, np.int64))
+        return [b.add("MatMul", *inputs)]
+    return None
 
 
 def max_unpool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
