@@ -17,7 +17,7 @@ EXTRAS := compiler,torch,onnx,jax,demo,bench,test,dev
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo fuzz lint bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
+.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo fuzz fuzz-vmvx vmvx-runtime-size lint bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -48,6 +48,12 @@ conformance-zoo: build $(VENV)/.zoo  ## models of timm, transformers, torchvisio
 
 fuzz: build  ## random graphs against NumPy; ARGS='--graphs 20000 --seed 1 --jobs 2 --write docs/conformance.md' for the whole run
 	$(RUN) $(BIN)/python -m tests.fuzz $(ARGS)
+
+fuzz-vmvx: build  ## bytecode under libFuzzer and AddressSanitizer; ARGS=60 is an hour, 10 minutes otherwise
+	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" BUILD_DIR="$(CURDIR)/build/fuzz-vmvx" runtime/tests/vmvx/fuzz.sh $(ARGS)
+
+vmvx-runtime-size: venv  ## links a program that runs bytecode alone, static and stripped, and prints its size
+	PYTHON="$(CURDIR)/$(BIN)/python" BUILD_DIR="$(CURDIR)/build/vmvx-size" runtime/tests/size/vmvx_size.sh $(ARGS)
 
 lint: build  ## ruff and pyright
 	$(BIN)/ruff check src tests benchmarks examples
@@ -80,6 +86,7 @@ system-deps:  ## optional system packages, as root: tests of other CPUs run in q
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 	    qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross \
+	    clang libclang-rt-14-dev musl-tools \
 	    >/dev/null || echo "system-deps: could not install; the tests that need them are skipped"; \
 	else echo "system-deps: needs root and apt-get; the tests that need qemu are skipped"; fi
 

@@ -62,9 +62,12 @@ static uint32_t cgroup_v2_count(void) {
   uint32_t least = UINT32_MAX;
   for (;;) {  // every ancestor may set a tighter limit
     snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", strcmp(name, "/") == 0 ? "" : name);
-    long long quota = 0, period = 0;
-    if (read_line(path, line, sizeof(line)) && sscanf(line, "%lld %lld", &quota, &period) == 2) {
-      uint32_t count = quota_count(quota, period);
+    // "max 100000" or "50000 100000". Not scanf, which would bring all of it into a static program.
+    char *behind_quota = line, *behind_period = line;
+    if (read_line(path, line, sizeof(line)) && line[0] >= '0' && line[0] <= '9') {
+      long long quota = strtoll(line, &behind_quota, 10);
+      long long period = strtoll(behind_quota, &behind_period, 10);
+      uint32_t count = behind_period > behind_quota ? quota_count(quota, period) : UINT32_MAX;
       if (count < least) least = count;
     }
     char* slash = strrchr(name, '/');

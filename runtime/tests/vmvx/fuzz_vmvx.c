@@ -128,9 +128,9 @@ static int64_t telling(void) {
                                    (int64_t)1 << 47, (int64_t)1 << 48, -((int64_t)1 << 48), (int64_t)1 << 62, 0x3F800000, 0x7F800000};
   int64_t value = values[below(sizeof(values) / sizeof(values[0]))];
   switch (below(6)) {
-    case 0: return -value;
+    case 0: return (int64_t)(0 - (uint64_t)value);
     case 1: return (int64_t)((uint64_t)value + ((uint64_t)below(16) << 48));
-    case 2: return (int64_t)((uint64_t)value + below(9)) - 4;
+    case 2: return (int64_t)((uint64_t)value + below(9) - 4);
     default: return value;
   }
 }

@@ -4,7 +4,10 @@
 
 #include "hal/local/local.h"
 
-#if defined(__x86_64__)
+// EYAS_WITHOUT_MACHINE_CODE leaves the loader of machine code out, for a runtime of bytecode alone.
+#if defined(EYAS_WITHOUT_MACHINE_CODE)
+#define ELF_FORMAT EYAS_VMVX_FORMAT
+#elif defined(__x86_64__)
 #define ELF_FORMAT "elf-x86_64"
 #elif defined(__aarch64__)
 #define ELF_FORMAT "elf-aarch64"
@@ -52,6 +55,21 @@ static eyas_status_t load_bytecode(eyas_hal_executable_t* executable,
   return NULL;
 }
 
+static eyas_status_t load_machine_code(eyas_hal_executable_t* executable,
+                                       eyas_hal_local_executable_t* payload, const void* bytes,
+                                       size_t length) {
+#if !defined(EYAS_WITHOUT_MACHINE_CODE)
+  EYAS_RETURN_IF_ERROR(eyas_hal_elf_image_load(bytes, length, &payload->image));
+  for (uint32_t i = 0; i < executable->export_count; ++i) {
+    EYAS_RETURN_IF_ERROR(eyas_hal_elf_image_lookup(payload->image, executable->export_names[i],
+                                                   &payload->exports[i].function));
+  }
+#else
+  (void)executable, (void)payload, (void)bytes, (void)length;  // no format leads here
+#endif
+  return NULL;
+}
+
 eyas_status_t eyas_hal_local_executable_load(eyas_hal_device_t* device,
                                              eyas_hal_executable_t* executable, const char* format,
                                              const void* bytes, size_t length) {
@@ -61,12 +79,7 @@ eyas_status_t eyas_hal_local_executable_load(eyas_hal_device_t* device,
   if (strcmp(format, EYAS_VMVX_FORMAT) == 0) {
     return load_bytecode(executable, payload, bytes, length);
   }
-  EYAS_RETURN_IF_ERROR(eyas_hal_elf_image_load(bytes, length, &payload->image));
-  for (uint32_t i = 0; i < executable->export_count; ++i) {
-    EYAS_RETURN_IF_ERROR(eyas_hal_elf_image_lookup(payload->image, executable->export_names[i],
-                                                   &payload->exports[i].function));
-  }
-  return NULL;
+  return load_machine_code(executable, payload, bytes, length);
 }
 
 eyas_status_t eyas_hal_local_executable_adopt(eyas_hal_device_t* device,
@@ -83,7 +96,9 @@ void eyas_hal_local_executable_unload(eyas_hal_device_t* device,
                                       eyas_hal_executable_t* executable) {
   (void)device;
   eyas_hal_local_executable_t* payload = executable->payload;
+#if !defined(EYAS_WITHOUT_MACHINE_CODE)
   eyas_hal_elf_image_unload(payload->image);
+#endif
   eyas_vmvx_unload(payload->bytecode);
   free(payload);
 }
