@@ -304,6 +304,22 @@ def test_state_does_not_depend_on_optimisation(name):
         torch.testing.assert_close(module(row, torch.tensor([position])), model(row, torch.tensor([position])))
 
 
+@pytest.mark.parametrize("disable", [(), ("microkernels",)])
+def test_state_of_bytecode(disable):
+    """A row of a cache is written in place by plain loops, into a binding that is an argument of the dispatch."""
+    model, counter = Cache(), Counter()
+    inputs = (torch.randn(1, 4, 3, 16), torch.tensor([5, 9, 2]))
+    module = eyas.compile(Cache(), inputs, target="vmvx", disable=disable)
+    counted = eyas.compile(Counter(), (torch.randn(4),), target="vmvx", disable=disable)
+    for _ in range(3):
+        new, position = torch.randn(1, 4, 3, 16), torch.randperm(64)[:3]
+        torch.testing.assert_close(module(new, position), model(new, position), rtol=1e-4, atol=1e-4)
+        x = torch.randn(4)
+        torch.testing.assert_close(counted(x), counter(x))
+    torch.testing.assert_close(module.state.torch()["rows"], model.rows)
+    torch.testing.assert_close(counted.state.torch()["total"], counter.total)
+
+
 def test_carried_arguments_of_a_module():
     class Step(nn.Module):
         def forward(self, state, x):
