@@ -18,7 +18,7 @@ PICTURES = ("loss.png", "predictions.png", "latency.png")
 
 def rows_of(results: Mapping[str, Any]) -> list[Result]:
     fields = Result.__dataclass_fields__
-    return [Result(**{key: row[key] for key in fields}) for row in results.get("rows", [])]
+    return [Result(**{key: row[key] for key in fields}) for row in results["rows"]]
 
 
 def bars(results: Mapping[str, Any]) -> list[str]:
@@ -65,7 +65,7 @@ def training(results: Mapping[str, Any]) -> list[str]:
         f"{settings['steps']} steps of {settings['batch']} images, AdamW, rate up to {settings['peak_rate']:g} in"
         f" {settings['warm_up']} steps and down along a cosine, weight decay {settings['weight_decay']:g}: mean loss"
         f" {ends[0]:.2f} in the first 20 steps, {ends[1]:.4f} in the last 100. A step took {results['step_s']:.2f} s"
-        " (median).",
+        " in the median, with whatever else the machine did.",
         "",
         "Held-out accuracy: "
         + ", ".join(f"{right:.2%} as `{target}`" for target, right in results["accuracy"].items())
@@ -88,8 +88,9 @@ def write(path: Path, folder: Path, results: Mapping[str, Any]) -> None:
     about += f" in turns; medians in ms. A training step has {results['train_batch']} images."
     write_section(path, "What was to be shown", bars(results))
     write_section(path, "Training", training(results))
-    chart = ["", "![latencies](mnist-resnet50-latency.png)"]
-    write_section(path, "Latency", [about, "", *latencies(results), *chart])
+    if results["rows"]:
+        chart = ["", "![latencies](mnist-resnet50-latency.png)"]
+        write_section(path, "Latency", [about, "", *latencies(results), *chart])
     for name in PICTURES:
         if (folder / name).exists():
             shutil.copyfile(folder / name, path.with_name(f"{path.stem}-{name}"))
