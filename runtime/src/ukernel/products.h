@@ -19,14 +19,14 @@ extern const eyas_uk_products_t eyas_uk_products_rvv;
 // Every set that this CPU runs, best first: for tests and benchmarks. Returns how many.
 int eyas_uk_products_available(const eyas_uk_products_t** out, int capacity);
 
-#define EYAS_UK_CONTRACT_DECLARE(set)                                  \
-  void eyas_uk_contract_f32_##set(const eyas_uk_contract_t* call);     \
-  void eyas_uk_contract_f16_##set(const eyas_uk_contract_t* call);     \
-  void eyas_uk_contract_bf16_##set(const eyas_uk_contract_t* call);    \
-  void eyas_uk_contract_s8s8_##set(const eyas_uk_contract_t* call);    \
-  void eyas_uk_contract_u8s8_##set(const eyas_uk_contract_t* call);    \
-  void eyas_uk_contract_s8u8_##set(const eyas_uk_contract_t* call);    \
-  void eyas_uk_contract_u8u8_##set(const eyas_uk_contract_t* call);    \
+#define EYAS_UK_CONTRACT_DECLARE(set)                               \
+  void eyas_uk_contract_f32_##set(const eyas_uk_contract_t* call);  \
+  void eyas_uk_contract_f16_##set(const eyas_uk_contract_t* call);  \
+  void eyas_uk_contract_bf16_##set(const eyas_uk_contract_t* call); \
+  void eyas_uk_contract_s8s8_##set(const eyas_uk_contract_t* call); \
+  void eyas_uk_contract_u8s8_##set(const eyas_uk_contract_t* call); \
+  void eyas_uk_contract_s8u8_##set(const eyas_uk_contract_t* call); \
+  void eyas_uk_contract_u8u8_##set(const eyas_uk_contract_t* call); \
   void eyas_uk_contract_f64_##set(const eyas_uk_contract_t* call);
 EYAS_UK_CONTRACT_DECLARE(portable)
 EYAS_UK_CONTRACT_DECLARE(avx2)
@@ -45,7 +45,7 @@ typedef int32_t eyas_uk_i32_t __attribute__((aligned(1), may_alias));
 typedef uint16_t eyas_uk_u16_t __attribute__((aligned(1), may_alias));
 typedef int16_t eyas_uk_i16_t __attribute__((aligned(1), may_alias));
 
-#define EYAS_UK_WINDOW_DECLARE(name)                                \
+#define EYAS_UK_WINDOW_DECLARE(name)                                       \
   void eyas_uk_window_##name##_f32_portable(const eyas_uk_window_t* call); \
   void eyas_uk_window_##name##_f64_portable(const eyas_uk_window_t* call); \
   void eyas_uk_window_##name##_i8_portable(const eyas_uk_window_t* call);  \
@@ -61,9 +61,9 @@ void eyas_uk_window_minnum_f64_portable(const eyas_uk_window_t* call);
 #undef EYAS_UK_WINDOW_DECLARE
 
 // The types of windows that no set but the portable one has.
-#define EYAS_UK_WINDOW_OTHERS(name)                                  \
-  [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable,       \
-  [EYAS_VMVX_TYPE_I8] = eyas_uk_window_##name##_i8_portable,         \
+#define EYAS_UK_WINDOW_OTHERS(name)                            \
+  [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable, \
+  [EYAS_VMVX_TYPE_I8] = eyas_uk_window_##name##_i8_portable,   \
   [EYAS_VMVX_TYPE_I32] = eyas_uk_window_##name##_i32_portable
 
 #define EYAS_UK_INLINE static inline __attribute__((always_inline))

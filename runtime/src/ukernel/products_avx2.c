@@ -8,10 +8,8 @@
 #include "ukernel/products_avx2.h"
 
 // 16 registers: accumulators, the operands that are held, and one that passes by.
-#define EYAS_UK_BLOCKS_AVX2(X)                            \
-  X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1)         \
-  X(1, 2) X(2, 2) X(3, 2)                                 \
-  X(1, 4)
+#define EYAS_UK_BLOCKS_AVX2(X) \
+  X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(1, 2) X(2, 2) X(3, 2) X(1, 4)
 #define EYAS_UK_PANELS_AVX2 4, 2, 2, 1, 1, 1
 #define EYAS_UK_TAILS_AVX2(X) X(1) X(3)
 
@@ -45,11 +43,11 @@
 #define window_load_some(p, n) _mm256_maskload_ps((const float*)(p), first_lanes(n))
 #define window_store_some(p, n, v) _mm256_maskstore_ps(p, first_lanes(n), v)
 
-// The instructions give their second operand when one is NaN or both are zeros: asked both ways round,
-// two results differ in the sign of zeros alone.
+// The instructions give their second operand when one is NaN or both are zeros: asked both ways
+// round, two results differ in the sign of zeros alone.
 #define GREATEST(x, y) _mm256_and_ps(_mm256_max_ps(x, y), _mm256_max_ps(y, x))
 #define LEAST(x, y) _mm256_or_ps(_mm256_min_ps(x, y), _mm256_min_ps(y, x))
-#define choose_nan(acc, a, WHICH)                                     \
+#define choose_nan(acc, a, WHICH) \
   _mm256_blendv_ps(WHICH(acc, a), _mm256_add_ps(acc, a), _mm256_cmp_ps(acc, a, _CMP_UNORD_Q))
 
 // A number before NaN.
@@ -89,10 +87,10 @@ static inline __m256 choose_number(__m256 acc, __m256 a, __m256 chosen) {
 #define HAS_WEIGHTS 0
 #include "ukernel/products_windows.h"
 
-#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = window_##name, \
-                      EYAS_UK_WINDOW_OTHERS(name)}
-#define WINDOW_FLOAT(name) {[EYAS_VMVX_TYPE_F32] = window_##name, \
-                            [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
+#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = window_##name, EYAS_UK_WINDOW_OTHERS(name)}
+#define WINDOW_FLOAT(name)               \
+  {[EYAS_VMVX_TYPE_F32] = window_##name, \
+   [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
 const eyas_uk_products_t eyas_uk_products_avx2 = {
     .name = "avx2",
     .width = 4,

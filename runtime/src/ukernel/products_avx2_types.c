@@ -64,9 +64,8 @@ static inline __attribute__((always_inline)) pair_t pair_of(__m256i bits) {
 #define load_row(p) pair_of(_mm256_set1_epi32(*(const eyas_uk_i32_t*)(p)))
 #define load_lanes(p) pair_of(_mm256_loadu_si256((const __m256i_u*)(p)))
 #define load_some(p, n) pair_of(_mm256_maskload_epi32((const int*)(p), first_lanes(n)))
-#define multiply_add(acc, row, lanes)                     \
-  _mm256_fmadd_ps((row).second, (lanes).second,           \
-                  _mm256_fmadd_ps((row).first, (lanes).first, acc))
+#define multiply_add(acc, row, lanes) \
+  _mm256_fmadd_ps((row).second, (lanes).second, _mm256_fmadd_ps((row).first, (lanes).first, acc))
 #define BLOCKS EYAS_UK_BLOCKS_AVX2_SMALL
 #define MAX_ROWS 4
 #define PANELS_FOR_ROWS 2, 2, 1, 1
@@ -103,7 +102,8 @@ static inline __attribute__((always_inline)) bytes_t unsigned_bytes(__m256i x) {
   return (bytes_t){_mm256_and_si256(x, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(x, 8)};
 }
 
-static inline __attribute__((always_inline)) __m256i add_products(__m256i acc, bytes_t row, bytes_t lanes) {
+static inline __attribute__((always_inline)) __m256i add_products(__m256i acc, bytes_t row,
+                                                                  bytes_t lanes) {
   acc = _mm256_add_epi32(acc, _mm256_madd_epi16(row.even, lanes.even));
   return _mm256_add_epi32(acc, _mm256_madd_epi16(row.odd, lanes.odd));
 }

@@ -8,11 +8,11 @@
 #include "ukernel/products_avx512.h"
 
 // 32 registers: accumulators, the operands that are held, and one that passes by.
-#define EYAS_UK_BLOCKS_AVX512(X)                                          \
-  X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1)         \
-  X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2)         \
-  X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)                         \
-  X(1, 8) X(2, 8) X(3, 8)
+#define EYAS_UK_BLOCKS_AVX512(X)                                                                  \
+  X(1, 1)                                                                                         \
+  X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) \
+      X(6, 2) X(7, 2) X(8, 2) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4) X(1, 8) X(2, 8)     \
+          X(3, 8)
 #define EYAS_UK_PANELS_AVX512 8, 8, 8, 4, 4, 4, 2, 2
 #define EYAS_UK_TAILS_AVX512(X) X(1) X(4)
 
@@ -65,7 +65,7 @@
 #define GREATEST 5
 #define LEAST 4
 #define choose(acc, a, which) _mm512_range_ps(acc, a, which)
-#define choose_nan(acc, a, which)                                                             \
+#define choose_nan(acc, a, which) \
   _mm512_mask_add_ps(choose(acc, a, which), _mm512_cmp_ps_mask(acc, a, _CMP_UNORD_Q), acc, a)
 
 #define NAME(x) x##_muladd
@@ -98,35 +98,35 @@
 #define HAS_WEIGHTS 0
 #include "ukernel/products_windows.h"
 
-#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = window_##name, \
-                      EYAS_UK_WINDOW_OTHERS(name)}
-#define WINDOW_FLOAT(name) {[EYAS_VMVX_TYPE_F32] = window_##name, \
-                            [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
-#define WINDOWS                                       \
-  {                                                   \
-    [EYAS_VMVX_WINDOW_MULADD] = WINDOW(muladd),       \
-    [EYAS_VMVX_WINDOW_ADD] = WINDOW(add),             \
-    [EYAS_VMVX_WINDOW_MAXIMUM] = WINDOW(maximum),     \
-    [EYAS_VMVX_WINDOW_MINIMUM] = WINDOW(minimum),     \
-    [EYAS_VMVX_WINDOW_MAXNUM] = WINDOW_FLOAT(maxnum), \
-    [EYAS_VMVX_WINDOW_MINNUM] = WINDOW_FLOAT(minnum), \
+#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = window_##name, EYAS_UK_WINDOW_OTHERS(name)}
+#define WINDOW_FLOAT(name)               \
+  {[EYAS_VMVX_TYPE_F32] = window_##name, \
+   [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
+#define WINDOWS                                         \
+  {                                                     \
+      [EYAS_VMVX_WINDOW_MULADD] = WINDOW(muladd),       \
+      [EYAS_VMVX_WINDOW_ADD] = WINDOW(add),             \
+      [EYAS_VMVX_WINDOW_MAXIMUM] = WINDOW(maximum),     \
+      [EYAS_VMVX_WINDOW_MINIMUM] = WINDOW(minimum),     \
+      [EYAS_VMVX_WINDOW_MAXNUM] = WINDOW_FLOAT(maxnum), \
+      [EYAS_VMVX_WINDOW_MINNUM] = WINDOW_FLOAT(minnum), \
   }
-#define TABLE(variable, text, bf16_set, bytes_set)                               \
-  const eyas_uk_products_t eyas_uk_products_##variable = {                       \
-      .name = text,                                                              \
-      .width = 8,                                                                \
-      .contract =                                                                \
-          {                                                                      \
-              [EYAS_VMVX_CONTRACT_F32] = eyas_uk_contract_f32_avx512,            \
-              [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_avx512,            \
-              [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_##bf16_set,      \
-              [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_##bytes_set,     \
-              [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_##bytes_set,     \
-              [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_##bytes_set,     \
-              [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_##bytes_set,     \
-              [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_avx2,              \
-          },                                                                     \
-      .window = WINDOWS,                                                         \
+#define TABLE(variable, text, bf16_set, bytes_set)                           \
+  const eyas_uk_products_t eyas_uk_products_##variable = {                   \
+      .name = text,                                                          \
+      .width = 8,                                                            \
+      .contract =                                                            \
+          {                                                                  \
+              [EYAS_VMVX_CONTRACT_F32] = eyas_uk_contract_f32_avx512,        \
+              [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_avx512,        \
+              [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_##bf16_set,  \
+              [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_##bytes_set, \
+              [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_##bytes_set, \
+              [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_##bytes_set, \
+              [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_##bytes_set, \
+              [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_avx2,          \
+          },                                                                 \
+      .window = WINDOWS,                                                     \
   }
 // What has no instruction of its own runs at the same speed with AVX2.
 TABLE(avx512, "avx512", avx2, avx2);

@@ -1,14 +1,15 @@
 // Contractions of bytes with AVX-512 VNNI, and of bf16 with AVX512_BF16.
 #if defined(__x86_64__)
 
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx2,fma,f16c,bmi,bmi2")
+#pragma GCC target( \
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx2,fma,f16c,bmi,bmi2")
 #include <immintrin.h>
 
 #include "ukernel/products.h"
 #include "ukernel/products_avx512.h"
 
-// The instruction multiplies unsigned with signed bytes. Where both have the same sign, the row's are
-// turned into the other kind by adding or subtracting 128, which is one and the same bit.
+// The instruction multiplies unsigned with signed bytes. Where both have the same sign, the row's
+// are turned into the other kind by adding or subtracting 128, which is one and the same bit.
 #define load_bytes(p) _mm512_set1_epi32(*(const eyas_uk_i32_t*)(p))
 #define load_turned(p) _mm512_xor_si512(load_bytes(p), _mm512_set1_epi8((char)0x80))
 

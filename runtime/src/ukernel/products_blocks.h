@@ -15,7 +15,8 @@
 //   load_lanes(p)     the operands of LANES columns
 //   load_some(p, n)   of the first n columns alone; nothing behind them is read
 //   multiply_add(acc, row, lanes)
-//   OFFSET_ROW, subtract(acc, offset)   where the instruction wants rows with an offset: the product
+//   OFFSET_ROW, subtract(acc, offset)   where the instruction wants rows with an offset: the
+//   product
 //                     of this row with the lanes is subtracted in the end
 //   BLOCKS(X)         X(rows, panels) for every block; whatever the rows, also with one panel
 //   PANELS_FOR_ROWS   how many panels a block of 1, 2, ... MAX_ROWS rows has at most
@@ -143,10 +144,10 @@ EYAS_UK_INLINE void NAME(run_block)(const eyas_uk_contract_t* call, eyas_uk_bloc
   }
 }
 
-#define DEFINE_BLOCK(rows, panels)                                                                \
-  static __attribute__((noinline)) void NAME(block_##rows##_##panels)(                            \
-      const eyas_uk_contract_t* call, eyas_uk_block_t block) {                                    \
-    NAME(run_block)(call, block, rows, panels * PANEL_VECTORS, 0, 0);                                \
+#define DEFINE_BLOCK(rows, panels)                                     \
+  static __attribute__((noinline)) void NAME(block_##rows##_##panels)( \
+      const eyas_uk_contract_t* call, eyas_uk_block_t block) {         \
+    NAME(run_block)(call, block, rows, panels * PANEL_VECTORS, 0, 0);  \
   }
 BLOCKS(DEFINE_BLOCK)
 
@@ -164,19 +165,19 @@ EYAS_UK_INLINE void NAME(tail)(const eyas_uk_contract_t* call, eyas_uk_block_t b
   }
 }
 
-#define DEFINE_TAIL(rows)                                                                         \
-  static __attribute__((noinline)) void NAME(tail_##rows)(const eyas_uk_contract_t* call,         \
-                                                          eyas_uk_block_t block) {                \
-    NAME(tail)(call, block, rows);                                                                \
+#define DEFINE_TAIL(rows)                                                                 \
+  static __attribute__((noinline)) void NAME(tail_##rows)(const eyas_uk_contract_t* call, \
+                                                          eyas_uk_block_t block) {        \
+    NAME(tail)(call, block, rows);                                                        \
   }
 TAILS(DEFINE_TAIL)
 
 #define TAIL_ENTRY(rows) [rows] = NAME(tail_##rows),
 static const eyas_uk_block_fn_t NAME(tails)[TAIL_ROWS + 1] = {TAILS(TAIL_ENTRY)};
 
-// Rows are cut into as few and as even pieces as there are blocks for, then each piece into blocks of
-// panels: so the panels, which are the larger operand and may come from memory, are read once when
-// the rows fit into one block.
+// Rows are cut into as few and as even pieces as there are blocks for, then each piece into blocks
+// of panels: so the panels, which are the larger operand and may come from memory, are read once
+// when the rows fit into one block.
 void NAME(contract)(const eyas_uk_contract_t* given) {
   const eyas_uk_contract_t merged = eyas_uk_with_merged_loops(given), *call = &merged;
   static const uint8_t panels_for_rows[] = {1, PANELS_FOR_ROWS};

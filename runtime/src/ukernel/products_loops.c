@@ -44,8 +44,8 @@ void eyas_uk_run_loops(const eyas_uk_contract_t* call, eyas_uk_block_t block, in
         block.ahead = AHEAD * z->b_bytes;
         if (left > AHEAD) {
           if (is_last) block.steps = left - AHEAD;
-          // Processors drop requests for pages whose translation they lack. Several panels find their
-          // translations side by side; one panel alone has the pages that come touched.
+          // Processors drop requests for pages whose translation they lack. Several panels find
+          // their translations side by side; one panel alone has the pages that come touched.
           if (panels == 1) {
             if (block.steps > AHEAD) block.steps = AHEAD;
             touch(block.b + block.ahead);

@@ -8,7 +8,8 @@
 #include "ukernel/products.h"
 
 // Four vectors a panel, 32 registers.
-#define EYAS_UK_BLOCKS_NEON(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(1, 2) X(2, 2) X(1, 4)
+#define EYAS_UK_BLOCKS_NEON(X) \
+  X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(1, 2) X(2, 2) X(1, 4)
 #define EYAS_UK_TAILS_NEON(X) X(1)
 
 // The first n of four floats, zeros behind them.
@@ -82,7 +83,7 @@ EYAS_UK_INLINE pair_t pair_of(uint32x4_t bits) {
 #define OPERAND pair_t
 #define OPERAND_BYTES 16
 #define hold(x)
-#define load_row(p) pair_of(vdupq_n_u32((uint32_t)*(const eyas_uk_i32_t*)(p)))
+#define load_row(p) pair_of(vdupq_n_u32((uint32_t) * (const eyas_uk_i32_t*)(p)))
 #define load_lanes(p) pair_of(vreinterpretq_u32_u8(vld1q_u8((const uint8_t*)(p))))
 #define load_some(p, n) pair_of(vreinterpretq_u32_f32(some_floats(p, n)))
 #define multiply_add(acc, row, lanes) \
@@ -103,15 +104,15 @@ EYAS_UK_INLINE pair_t pair_of(uint32x4_t bits) {
 #include "ukernel/products_neon.h"
 
 // Four bytes of each of four columns lie together: products of 16 bits, added in pairs twice.
-#define MULTIPLY_BYTES(name, wide_row, wide_lanes)                           \
-  EYAS_UK_INLINE int32x4_t multiply_##name(int32x4_t acc, uint8x16_t row, uint8x16_t lanes) {       \
-    const int16x8_t row0 = wide_row(row, low), row1 = wide_row(row, high);                        \
-    const int16x8_t lanes0 = wide_lanes(lanes, low), lanes1 = wide_lanes(lanes, high);            \
-    const int32x4_t sums0 = vpaddq_s32(vmull_s16(vget_low_s16(row0), vget_low_s16(lanes0)),       \
-                                       vmull_high_s16(row0, lanes0));                             \
-    const int32x4_t sums1 = vpaddq_s32(vmull_s16(vget_low_s16(row1), vget_low_s16(lanes1)),       \
-                                       vmull_high_s16(row1, lanes1));                             \
-    return vaddq_s32(acc, vpaddq_s32(sums0, sums1));                                              \
+#define MULTIPLY_BYTES(name, wide_row, wide_lanes)                                            \
+  EYAS_UK_INLINE int32x4_t multiply_##name(int32x4_t acc, uint8x16_t row, uint8x16_t lanes) { \
+    const int16x8_t row0 = wide_row(row, low), row1 = wide_row(row, high);                    \
+    const int16x8_t lanes0 = wide_lanes(lanes, low), lanes1 = wide_lanes(lanes, high);        \
+    const int32x4_t sums0 = vpaddq_s32(vmull_s16(vget_low_s16(row0), vget_low_s16(lanes0)),   \
+                                       vmull_high_s16(row0, lanes0));                         \
+    const int32x4_t sums1 = vpaddq_s32(vmull_s16(vget_low_s16(row1), vget_low_s16(lanes1)),   \
+                                       vmull_high_s16(row1, lanes1));                         \
+    return vaddq_s32(acc, vpaddq_s32(sums0, sums1));                                          \
   }
 #define WIDE_S8(x, half) vmovl_s8(vget_##half##_s8(vreinterpretq_s8_u8(x)))
 #define WIDE_U8(x, half) vreinterpretq_s16_u16(vmovl_u8(vget_##half##_u8(x)))
@@ -219,34 +220,34 @@ MULTIPLY_BYTES(u8u8, WIDE_U8, WIDE_U8)
 #include "ukernel/products_windows.h"
 
 #define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = window_##name, EYAS_UK_WINDOW_OTHERS(name)}
-#define WINDOW_FLOAT(name) \
+#define WINDOW_FLOAT(name)               \
   {[EYAS_VMVX_TYPE_F32] = window_##name, \
    [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
-#define WINDOWS                                       \
-  {                                                   \
-    [EYAS_VMVX_WINDOW_MULADD] = WINDOW(muladd),       \
-    [EYAS_VMVX_WINDOW_ADD] = WINDOW(add),             \
-    [EYAS_VMVX_WINDOW_MAXIMUM] = WINDOW(maximum),     \
-    [EYAS_VMVX_WINDOW_MINIMUM] = WINDOW(minimum),     \
-    [EYAS_VMVX_WINDOW_MAXNUM] = WINDOW_FLOAT(maxnum), \
-    [EYAS_VMVX_WINDOW_MINNUM] = WINDOW_FLOAT(minnum), \
+#define WINDOWS                                         \
+  {                                                     \
+      [EYAS_VMVX_WINDOW_MULADD] = WINDOW(muladd),       \
+      [EYAS_VMVX_WINDOW_ADD] = WINDOW(add),             \
+      [EYAS_VMVX_WINDOW_MAXIMUM] = WINDOW(maximum),     \
+      [EYAS_VMVX_WINDOW_MINIMUM] = WINDOW(minimum),     \
+      [EYAS_VMVX_WINDOW_MAXNUM] = WINDOW_FLOAT(maxnum), \
+      [EYAS_VMVX_WINDOW_MINNUM] = WINDOW_FLOAT(minnum), \
   }
-#define TABLE(variable, text, same_set, mixed_set)                               \
-  const eyas_uk_products_t eyas_uk_products_##variable = {                       \
-      .name = text,                                                              \
-      .width = 4,                                                                \
-      .contract =                                                                \
-          {                                                                      \
-              [EYAS_VMVX_CONTRACT_F32] = eyas_uk_contract_f32_neon,              \
-              [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_neon,              \
-              [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_neon,            \
-              [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_##same_set,      \
-              [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_##mixed_set,     \
-              [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_##mixed_set,     \
-              [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_##same_set,      \
-              [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_portable,          \
-          },                                                                     \
-      .window = WINDOWS,                                                         \
+#define TABLE(variable, text, same_set, mixed_set)                           \
+  const eyas_uk_products_t eyas_uk_products_##variable = {                   \
+      .name = text,                                                          \
+      .width = 4,                                                            \
+      .contract =                                                            \
+          {                                                                  \
+              [EYAS_VMVX_CONTRACT_F32] = eyas_uk_contract_f32_neon,          \
+              [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_neon,          \
+              [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_neon,        \
+              [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_##same_set,  \
+              [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_##mixed_set, \
+              [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_##mixed_set, \
+              [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_##same_set,  \
+              [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_portable,      \
+          },                                                                 \
+      .window = WINDOWS,                                                     \
   }
 TABLE(neon, "neon", neon, neon);
 TABLE(neon_dotprod, "neon-dotprod", dotprod, dotprod);

@@ -1,4 +1,5 @@
-// Accumulators of products of bytes, for the NEON files: included where the instructions are enabled.
+// Accumulators of products of bytes, for the NEON files: included where the instructions are
+// enabled.
 #ifndef EYAS_UKERNEL_PRODUCTS_NEON_H_
 #define EYAS_UKERNEL_PRODUCTS_NEON_H_
 

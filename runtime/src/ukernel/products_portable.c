@@ -9,11 +9,11 @@
 
 // Elements in memory have any alignment.
 #define READ(type, from) ((type)read_##type(from))
-#define DEFINE_READ(type)                          \
-  static inline type read_##type(const char* p) {  \
-    type value;                                    \
-    memcpy(&value, p, sizeof(value));              \
-    return value;                                  \
+#define DEFINE_READ(type)                         \
+  static inline type read_##type(const char* p) { \
+    type value;                                   \
+    memcpy(&value, p, sizeof(value));             \
+    return value;                                 \
   }
 DEFINE_READ(float)
 DEFINE_READ(double)
@@ -31,33 +31,33 @@ DEFINE_READ(uint16_t)
 
 // `K` elements of a row times `K` elements of each column: one step of the loops. Integers add and
 // multiply modulo 2^32, as unsigned.
-#define DEFINE_CONTRACT(name, acc_type, A, a_size, B, b_size, K)                                  \
-  static void step_##name(acc_type* acc, const eyas_uk_contract_t* call, const char* a,           \
-                          const char* b) {                                                        \
-    for (size_t r = 0; r < call->rows; ++r, acc += call->columns, a += call->a_row_bytes) {       \
-      for (size_t first = 0; first < call->columns; first += PANEL) {                             \
-        const char* panel = b + (int64_t)(first / PANEL) * call->b_panel_bytes;                   \
-        const size_t left = call->columns - first, count = left < PANEL ? left : PANEL;           \
-        for (size_t k = 0; k < K; ++k) {                                                          \
-          const acc_type value = A(a + k * a_size);                                               \
-          for (size_t c = 0; c < count; ++c) {                                                    \
-            acc[first + c] += value * B(panel + (c * K + k) * b_size);                            \
-          }                                                                                       \
-        }                                                                                         \
-      }                                                                                           \
-    }                                                                                             \
-  }                                                                                               \
-  void eyas_uk_contract_##name##_portable(const eyas_uk_contract_t* call) {                       \
-    const eyas_uk_loop_t *x = &call->loops[0], *y = &call->loops[1], *z = &call->loops[2];        \
-    for (int64_t i = 0; i < x->extent; ++i) {                                                     \
-      for (int64_t j = 0; j < y->extent; ++j) {                                                   \
-        const char* a = call->a + i * x->a_bytes + j * y->a_bytes;                                \
-        const char* b = call->b + i * x->b_bytes + j * y->b_bytes;                                \
-        for (int64_t k = 0; k < z->extent; ++k) {                                                 \
-          step_##name(call->acc, call, a + k * z->a_bytes, b + k * z->b_bytes);                   \
-        }                                                                                         \
-      }                                                                                           \
-    }                                                                                             \
+#define DEFINE_CONTRACT(name, acc_type, A, a_size, B, b_size, K)                            \
+  static void step_##name(acc_type* acc, const eyas_uk_contract_t* call, const char* a,     \
+                          const char* b) {                                                  \
+    for (size_t r = 0; r < call->rows; ++r, acc += call->columns, a += call->a_row_bytes) { \
+      for (size_t first = 0; first < call->columns; first += PANEL) {                       \
+        const char* panel = b + (int64_t)(first / PANEL) * call->b_panel_bytes;             \
+        const size_t left = call->columns - first, count = left < PANEL ? left : PANEL;     \
+        for (size_t k = 0; k < K; ++k) {                                                    \
+          const acc_type value = A(a + k * a_size);                                         \
+          for (size_t c = 0; c < count; ++c) {                                              \
+            acc[first + c] += value * B(panel + (c * K + k) * b_size);                      \
+          }                                                                                 \
+        }                                                                                   \
+      }                                                                                     \
+    }                                                                                       \
+  }                                                                                         \
+  void eyas_uk_contract_##name##_portable(const eyas_uk_contract_t* call) {                 \
+    const eyas_uk_loop_t *x = &call->loops[0], *y = &call->loops[1], *z = &call->loops[2];  \
+    for (int64_t i = 0; i < x->extent; ++i) {                                               \
+      for (int64_t j = 0; j < y->extent; ++j) {                                             \
+        const char* a = call->a + i * x->a_bytes + j * y->a_bytes;                          \
+        const char* b = call->b + i * x->b_bytes + j * y->b_bytes;                          \
+        for (int64_t k = 0; k < z->extent; ++k) {                                           \
+          step_##name(call->acc, call, a + k * z->a_bytes, b + k * z->b_bytes);             \
+        }                                                                                   \
+      }                                                                                     \
+    }                                                                                       \
   }
 
 DEFINE_CONTRACT(f32, float, F32, 4, F32, 4, 1)
@@ -71,22 +71,22 @@ DEFINE_CONTRACT(f64, double, F64, 8, F64, 8, 1)
 
 // maximum and minimum give NaN when an operand is one, and order the zeros; maxnum and minnum give
 // the operand that is a number.
-#define DEFINE_CHOICES(type, suffix, is_negative)                          \
-  static inline type maximum_##suffix(type x, type y) {                    \
-    if (x != x || y != y) return x + y;                                    \
-    if (x == y) return is_negative(x) ? y : x;                             \
-    return x > y ? x : y;                                                  \
-  }                                                                        \
-  static inline type minimum_##suffix(type x, type y) {                    \
-    if (x != x || y != y) return x + y;                                    \
-    if (x == y) return is_negative(x) ? x : y;                             \
-    return x < y ? x : y;                                                  \
-  }                                                                        \
-  static inline type maxnum_##suffix(type x, type y) {                     \
-    return x != x ? y : y != y ? x : maximum_##suffix(x, y);               \
-  }                                                                        \
-  static inline type minnum_##suffix(type x, type y) {                     \
-    return x != x ? y : y != y ? x : minimum_##suffix(x, y);               \
+#define DEFINE_CHOICES(type, suffix, is_negative)            \
+  static inline type maximum_##suffix(type x, type y) {      \
+    if (x != x || y != y) return x + y;                      \
+    if (x == y) return is_negative(x) ? y : x;               \
+    return x > y ? x : y;                                    \
+  }                                                          \
+  static inline type minimum_##suffix(type x, type y) {      \
+    if (x != x || y != y) return x + y;                      \
+    if (x == y) return is_negative(x) ? x : y;               \
+    return x < y ? x : y;                                    \
+  }                                                          \
+  static inline type maxnum_##suffix(type x, type y) {       \
+    return x != x ? y : y != y ? x : maximum_##suffix(x, y); \
+  }                                                          \
+  static inline type minnum_##suffix(type x, type y) {       \
+    return x != x ? y : y != y ? x : minimum_##suffix(x, y); \
   }
 DEFINE_CHOICES(float, f32, __builtin_signbit)
 DEFINE_CHOICES(double, f64, __builtin_signbit)
@@ -107,28 +107,27 @@ DEFINE_CHOICES(double, f64, __builtin_signbit)
 #define MULADD_F32(x, y, p) ((x) + (y) * F32(p))
 #define MULADD_F64(x, y, p) ((x) + (y) * F64(p))
 #define MULADD_I8(x, y, p) ((int8_t)(uint8_t)((uint32_t)(x) + (uint32_t)(y) * S8(p)))
-#define MULADD_I32(x, y, p) \
-  ((int32_t)((uint32_t)(x) + (uint32_t)(y) * (uint32_t)read_int32_t(p)))
+#define MULADD_I32(x, y, p) ((int32_t)((uint32_t)(x) + (uint32_t)(y) * (uint32_t)read_int32_t(p)))
 
-#define DEFINE_WINDOW(name, suffix, type, COMBINE)                                               \
-  static void tap_##name##_##suffix(type* acc, const eyas_uk_window_t* call, const char* a,      \
-                                    const char* b) {                                             \
-    (void)b;                                                                                     \
-    for (size_t r = 0; r < call->rows; ++r, acc += call->columns, a += call->a_row_bytes) {      \
-      for (size_t c = 0; c < call->columns; ++c) {                                               \
-        const type value = read_##type(a + c * sizeof(type));                                    \
-        acc[c] = COMBINE(acc[c], value, b + c * sizeof(type));                                   \
-      }                                                                                          \
-    }                                                                                            \
-  }                                                                                              \
-  void eyas_uk_window_##name##_##suffix##_portable(const eyas_uk_window_t* call) {               \
-    const eyas_uk_loop_t *x = &call->loops[0], *y = &call->loops[1];                             \
-    for (int64_t i = 0; i < x->extent; ++i) {                                                    \
-      for (int64_t j = 0; j < y->extent; ++j) {                                                  \
-        tap_##name##_##suffix(call->acc, call, call->a + i * x->a_bytes + j * y->a_bytes,        \
-                              call->b + i * x->b_bytes + j * y->b_bytes);                        \
-      }                                                                                          \
-    }                                                                                            \
+#define DEFINE_WINDOW(name, suffix, type, COMBINE)                                          \
+  static void tap_##name##_##suffix(type* acc, const eyas_uk_window_t* call, const char* a, \
+                                    const char* b) {                                        \
+    (void)b;                                                                                \
+    for (size_t r = 0; r < call->rows; ++r, acc += call->columns, a += call->a_row_bytes) { \
+      for (size_t c = 0; c < call->columns; ++c) {                                          \
+        const type value = read_##type(a + c * sizeof(type));                               \
+        acc[c] = COMBINE(acc[c], value, b + c * sizeof(type));                              \
+      }                                                                                     \
+    }                                                                                       \
+  }                                                                                         \
+  void eyas_uk_window_##name##_##suffix##_portable(const eyas_uk_window_t* call) {          \
+    const eyas_uk_loop_t *x = &call->loops[0], *y = &call->loops[1];                        \
+    for (int64_t i = 0; i < x->extent; ++i) {                                               \
+      for (int64_t j = 0; j < y->extent; ++j) {                                             \
+        tap_##name##_##suffix(call->acc, call, call->a + i * x->a_bytes + j * y->a_bytes,   \
+                              call->b + i * x->b_bytes + j * y->b_bytes);                   \
+      }                                                                                     \
+    }                                                                                       \
   }
 
 DEFINE_WINDOW(muladd, f32, float, MULADD_F32)
@@ -166,10 +165,11 @@ const eyas_uk_products_t eyas_uk_products_portable = {
             [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_portable,
             [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_portable,
         },
-#define WINDOW(name) {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
-                      EYAS_UK_WINDOW_OTHERS(name)}
-#define WINDOW_FLOAT(name) {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
-                            [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
+#define WINDOW(name) \
+  {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, EYAS_UK_WINDOW_OTHERS(name)}
+#define WINDOW_FLOAT(name)                                      \
+  {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
+   [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
     .window =
         {
             [EYAS_VMVX_WINDOW_MULADD] = WINDOW(muladd),

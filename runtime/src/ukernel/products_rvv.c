@@ -16,8 +16,8 @@ typedef struct place_t {
 
 static place_t place_of(const eyas_uk_contract_t* call, const eyas_uk_block_t* block, int rows,
                         size_t n) {
-  place_t place = {{0}, {0}, block->b, block->steps, call->loops[2].a_bytes, call->loops[2].b_bytes,
-                   (int64_t)n};
+  place_t place = {
+      {0}, {0}, block->b, block->steps, call->loops[2].a_bytes, call->loops[2].b_bytes, (int64_t)n};
   for (int r = 0; r < 4; ++r) {  // what is behind the last row is the last row again
     const int row = r < rows ? r : rows - 1;
     place.acc[r] = block->acc + (size_t)row * call->columns * 4;
@@ -34,7 +34,7 @@ static place_t place_of(const eyas_uk_contract_t* call, const eyas_uk_block_t* b
 #define ADVANCE(r, v) "add %[a" #r "], %[a" #r "], %[a_step]\n"
 
 // One block: the accumulators, the loop around BODY (a step of all rows), and back.
-#define RUN(ROWS, BODY)                                                                    \
+#define RUN(ROWS, BODY) \
   __asm__ volatile(                                                                                 \
       ".option push\n.option arch, +v\n"                                                            \
       "vsetvli zero, %[n], e32, m4, ta, ma\n" ROWS(LOAD) "1:\n" BODY ROWS(ADVANCE)            \
@@ -46,24 +46,24 @@ static place_t place_of(const eyas_uk_contract_t* call, const eyas_uk_block_t* b
         [a_step] "r"(p.a_step), [b_step] "r"(p.b_step), [n] "r"(p.n)                                \
       : "memory", "t0", "t1", "t2", "t3", "ft0")
 
-#define DEFINE_BLOCK(name, rows, n, BODY)                                              \
-  static void block_##name(const eyas_uk_contract_t* call, eyas_uk_block_t block) {           \
-    place_t p = place_of(call, &block, rows, n);                                              \
-    RUN(ROWS_##rows, BODY(ROWS_##rows));                                               \
+#define DEFINE_BLOCK(name, rows, n, BODY)                                           \
+  static void block_##name(const eyas_uk_contract_t* call, eyas_uk_block_t block) { \
+    place_t p = place_of(call, &block, rows, n);                                    \
+    RUN(ROWS_##rows, BODY(ROWS_##rows));                                            \
   }
-#define DEFINE_CONTRACT(name, align, BODY)                                                  \
-  DEFINE_BLOCK(name##_1, 1, EYAS_VMVX_PANEL, BODY)                                          \
-  DEFINE_BLOCK(name##_2, 2, EYAS_VMVX_PANEL, BODY)                                          \
-  DEFINE_BLOCK(name##_4, 4, EYAS_VMVX_PANEL, BODY)                                          \
-  DEFINE_BLOCK(name##_tail, 1, call->columns % EYAS_VMVX_PANEL, BODY)                       \
-  void eyas_uk_contract_##name##_rvv(const eyas_uk_contract_t* call) {                             \
-    static const eyas_uk_block_fn_t blocks[] = {0, block_##name##_1, block_##name##_2, 0,          \
-                                                block_##name##_4};                                 \
-    if (is_aligned(call, align)) {                                                                 \
-      contract(call, blocks, block_##name##_tail);                                                 \
-    } else {                                                                                       \
-      eyas_uk_contract_##name##_portable(call);                                                    \
-    }                                                                                              \
+#define DEFINE_CONTRACT(name, align, BODY)                                                \
+  DEFINE_BLOCK(name##_1, 1, EYAS_VMVX_PANEL, BODY)                                        \
+  DEFINE_BLOCK(name##_2, 2, EYAS_VMVX_PANEL, BODY)                                        \
+  DEFINE_BLOCK(name##_4, 4, EYAS_VMVX_PANEL, BODY)                                        \
+  DEFINE_BLOCK(name##_tail, 1, call->columns % EYAS_VMVX_PANEL, BODY)                     \
+  void eyas_uk_contract_##name##_rvv(const eyas_uk_contract_t* call) {                    \
+    static const eyas_uk_block_fn_t blocks[] = {0, block_##name##_1, block_##name##_2, 0, \
+                                                block_##name##_4};                        \
+    if (is_aligned(call, align)) {                                                        \
+      contract(call, blocks, block_##name##_tail);                                        \
+    } else {                                                                              \
+      eyas_uk_contract_##name##_portable(call);                                           \
+    }                                                                                     \
   }
 
 // Processors may refuse vectors that are not aligned to their elements.
@@ -100,23 +100,27 @@ static void contract(const eyas_uk_contract_t* given, const eyas_uk_block_fn_t* 
 #define F32_BODY(ROWS) "vle32.v v4, (%[b])\n" ROWS(F32_ROW)
 DEFINE_CONTRACT(f32, 4, F32_BODY)
 
-// Two bf16 of a column lie together, each the upper half of an f32: v4 has the first, v24 the second.
-#define BF16_ROW(r, v)                                                                   \
-  "lhu t0, 0(%[a" #r "])\nlhu t1, 2(%[a" #r "])\nslli t0, t0, 16\nslli t1, t1, 16\n"      \
+// Two bf16 of a column lie together, each the upper half of an f32: v4 has the first, v24 the
+// second.
+#define BF16_ROW(r, v)                      \
+  "lhu t0, 0(%[a" #r "])\nlhu t1, 2(%[a" #r \
+  "])\nslli t0, t0, 16\nslli t1, t1, 16\n"  \
   "fmv.w.x ft0, t0\nvfmacc.vf " #v ", ft0, v4\nfmv.w.x ft0, t1\nvfmacc.vf " #v ", ft0, v24\n"
-#define BF16_BODY(ROWS) \
-  "vle32.v v4, (%[b])\nvsrl.vi v24, v4, 16\nvsll.vi v24, v24, 16\nvsll.vi v4, v4, 16\n" ROWS(BF16_ROW)
+#define BF16_BODY(ROWS)                                                                       \
+  "vle32.v v4, (%[b])\nvsrl.vi v24, v4, 16\nvsll.vi v24, v24, 16\nvsll.vi v4, v4, 16\n" ROWS( \
+      BF16_ROW)
 DEFINE_CONTRACT(bf16, 4, BF16_BODY)
 
-// Four bytes of a column lie together: v4 to v7 get one of each. Products have 16 bits (in v28), and
-// are added into 32.
-#define PRODUCT(k, field, r, v, LOAD_BYTE, MULTIPLY, ADD)                                  \
-  LOAD_BYTE " t0, " #k "(%[a" #r "])\nvsetvli zero, %[n], e8, m1, ta, ma\n" MULTIPLY       \
-  " v28, " #field ", t0\nvsetvli zero, %[n], e16, m2, ta, ma\n" ADD " " #v ", " #v ", v28\n"
-#define BYTES_ROW(r, v, LOAD_BYTE, MULTIPLY, ADD)         \
-  PRODUCT(0, v4, r, v, LOAD_BYTE, MULTIPLY, ADD)          \
-  PRODUCT(1, v5, r, v, LOAD_BYTE, MULTIPLY, ADD)          \
-  PRODUCT(2, v6, r, v, LOAD_BYTE, MULTIPLY, ADD)          \
+// Four bytes of a column lie together: v4 to v7 get one of each. Products have 16 bits (in v28),
+// and are added into 32.
+#define PRODUCT(k, field, r, v, LOAD_BYTE, MULTIPLY, ADD)                                    \
+  LOAD_BYTE " t0, " #k "(%[a" #r "])\nvsetvli zero, %[n], e8, m1, ta, ma\n" MULTIPLY         \
+            " v28, " #field ", t0\nvsetvli zero, %[n], e16, m2, ta, ma\n" ADD " " #v ", " #v \
+            ", v28\n"
+#define BYTES_ROW(r, v, LOAD_BYTE, MULTIPLY, ADD) \
+  PRODUCT(0, v4, r, v, LOAD_BYTE, MULTIPLY, ADD)  \
+  PRODUCT(1, v5, r, v, LOAD_BYTE, MULTIPLY, ADD)  \
+  PRODUCT(2, v6, r, v, LOAD_BYTE, MULTIPLY, ADD)  \
   PRODUCT(3, v7, r, v, LOAD_BYTE, MULTIPLY, ADD)
 #define BYTES_BODY(ROW, ROWS) \
   "vsetvli zero, %[n], e8, m1, ta, ma\nvlseg4e8.v v4, (%[b])\n" ROWS(ROW)
@@ -130,11 +134,13 @@ DEFINE_CONTRACT(s8s8, 1, S8S8_BODY)
 DEFINE_CONTRACT(u8u8, 1, U8U8_BODY)
 DEFINE_CONTRACT(u8s8, 1, U8S8_BODY)
 
-// Signed rows with unsigned columns: the instruction for that takes the unsigned factor from a scalar,
-// so the row is spread into a vector first.
-#define SPREAD(k, field, r, v)                                                              \
-  "lb t0, " #k "(%[a" #r "])\nvsetvli zero, %[n], e8, m1, ta, ma\nvmv.v.x v24, t0\n"        \
-  "vwmulsu.vv v28, v24, " #field "\nvsetvli zero, %[n], e16, m2, ta, ma\n"                   \
+// Signed rows with unsigned columns: the instruction for that takes the unsigned factor from a
+// scalar, so the row is spread into a vector first.
+#define SPREAD(k, field, r, v)                                \
+  "lb t0, " #k "(%[a" #r                                      \
+  "])\nvsetvli zero, %[n], e8, m1, ta, ma\nvmv.v.x v24, t0\n" \
+  "vwmulsu.vv v28, v24, " #field                              \
+  "\nvsetvli zero, %[n], e16, m2, ta, ma\n"                   \
   "vwadd.wv " #v ", " #v ", v28\n"
 #define S8U8_ROW(r, v) \
   SPREAD(0, v4, r, v) SPREAD(1, v5, r, v) SPREAD(2, v6, r, v) SPREAD(3, v7, r, v)
@@ -143,8 +149,8 @@ DEFINE_CONTRACT(s8u8, 1, S8U8_BODY)
 
 #define WINDOW(name) \
   {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, EYAS_UK_WINDOW_OTHERS(name)}
-#define WINDOW_FLOAT(name)                                       \
-  {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable,  \
+#define WINDOW_FLOAT(name)                                      \
+  {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
    [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
 const eyas_uk_products_t eyas_uk_products_rvv = {
     .name = "rvv",

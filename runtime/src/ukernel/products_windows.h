@@ -1,6 +1,6 @@
-// Windows over rows of channels, for any instruction set: some rows of one vector of columns stay in
-// registers while the loops run, so that a loaded weight serves all of them. Included once for each
-// operation, after these definitions, which are undefined at the end (the vector's stay):
+// Windows over rows of channels, for any instruction set: some rows of one vector of columns stay
+// in registers while the loops run, so that a loaded weight serves all of them. Included once for
+// each operation, after these definitions, which are undefined at the end (the vector's stay):
 //
 //   NAME(x)                x with a suffix of the operation
 //   combine(acc, a, b)     the operation; b is read when HAS_WEIGHTS is 1
@@ -63,7 +63,10 @@ static void NAME(window)(const eyas_uk_window_t* call) {
   const int some = (int)(call->columns % WINDOW_LANES);
   const size_t whole = call->columns - (size_t)some;
   for (size_t first = 0; first < call->rows;) {
-    const size_t left = call->rows - first, rows = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const size_t left = call->rows - first, rows = left >= 8   ? 8
+                                                   : left >= 4 ? 4
+                                                   : left >= 2 ? 2
+                                                               : 1;
     for (size_t column = 0; column < whole; column += WINDOW_LANES) {
       switch (rows) {
         case 8:

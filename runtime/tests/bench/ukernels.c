@@ -1,10 +1,10 @@
-// How near product microkernels come to the limits of a core: multiply-adds when the operands are in
-// its caches, bytes when the weights come from memory. One thread, best of several.
+// How near product microkernels come to the limits of a core: multiply-adds when the operands are
+// in its caches, bytes when the weights come from memory. One thread, best of several.
 //
-//   ukernels blocks [SET]            GFLOP/s of f32 contractions by rows and width, operands in cache
-//   ukernels stream [SET]            GB/s of the same with panels from memory
-//   ukernels resnet WIDTH [SET] [ROWS]   the products of a ResNet-50 for 28 x 28 images, 94 MB of weights
-//   ukernels windows [SET]           depthwise and pooling windows
+//   ukernels blocks [SET]            GFLOP/s of f32 contractions by rows and width, operands in
+//   cache ukernels stream [SET]            GB/s of the same with panels from memory ukernels resnet
+//   WIDTH [SET] [ROWS]   the products of a ResNet-50 for 28 x 28 images, 94 MB of weights ukernels
+//   windows [SET]           depthwise and pooling windows
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,8 @@ static char* allocate(size_t bytes) {
   return memory;
 }
 
-static eyas_uk_contract_t product(const char* a, const char* b, size_t rows, size_t columns, int64_t depth) {
+static eyas_uk_contract_t product(const char* a, const char* b, size_t rows, size_t columns,
+                                  int64_t depth) {
   return (eyas_uk_contract_t){
       .acc = tile,
       .rows = rows,
@@ -99,18 +100,19 @@ static void stream(const eyas_uk_products_t* set, int64_t depth) {
 static const struct {
   int positions, inputs, taps, outputs, count;
 } layers[] = {
-    {196, 3, 49, 64, 1},   {49, 64, 1, 64, 1},    {49, 64, 9, 64, 3},    {49, 64, 1, 256, 4},
-    {49, 256, 1, 64, 2},   {49, 256, 1, 128, 1},  {16, 128, 9, 128, 4},  {16, 128, 1, 512, 4},
-    {16, 256, 1, 512, 1},  {16, 512, 1, 128, 3},  {16, 512, 1, 256, 1},  {4, 256, 9, 256, 6},
-    {4, 256, 1, 1024, 6},  {4, 512, 1, 1024, 1},  {4, 1024, 1, 256, 5},  {4, 1024, 1, 512, 1},
-    {1, 512, 9, 512, 3},   {1, 512, 1, 2048, 3},  {1, 1024, 1, 2048, 1}, {1, 2048, 1, 512, 2},
+    {196, 3, 49, 64, 1},  {49, 64, 1, 64, 1},   {49, 64, 9, 64, 3},    {49, 64, 1, 256, 4},
+    {49, 256, 1, 64, 2},  {49, 256, 1, 128, 1}, {16, 128, 9, 128, 4},  {16, 128, 1, 512, 4},
+    {16, 256, 1, 512, 1}, {16, 512, 1, 128, 3}, {16, 512, 1, 256, 1},  {4, 256, 9, 256, 6},
+    {4, 256, 1, 1024, 6}, {4, 512, 1, 1024, 1}, {4, 1024, 1, 256, 5},  {4, 1024, 1, 512, 1},
+    {1, 512, 9, 512, 3},  {1, 512, 1, 2048, 3}, {1, 1024, 1, 2048, 1}, {1, 2048, 1, 512, 2},
 };
 enum { LAYERS = sizeof(layers) / sizeof(layers[0]) };
 
 static void resnet(const eyas_uk_products_t* set, size_t width, size_t most_rows) {
   size_t bytes = 0;
   for (int i = 0; i < LAYERS; ++i) {
-    bytes += (size_t)(layers[i].inputs * layers[i].taps * layers[i].outputs * 4) * (size_t)layers[i].count;
+    bytes += (size_t)(layers[i].inputs * layers[i].taps * layers[i].outputs * 4) *
+             (size_t)layers[i].count;
   }
   const char *a = allocate(1 << 21), *b = allocate(bytes);
   double best[LAYERS], total = 0;
@@ -133,7 +135,8 @@ static void resnet(const eyas_uk_products_t* set, size_t width, size_t most_rows
             const size_t rows = (positions - row + pieces - piece - 1) / (pieces - piece);
             memset(tile, 0, rows * columns * sizeof(float));
             const eyas_uk_contract_t call =
-                product(a + row * (size_t)depth * 4, weights + column * (size_t)depth * 4, rows, columns, depth);
+                product(a + row * (size_t)depth * 4, weights + column * (size_t)depth * 4, rows,
+                        columns, depth);
             set->contract[EYAS_VMVX_CONTRACT_F32](&call);
             row += rows;
           }
@@ -148,13 +151,16 @@ static void resnet(const eyas_uk_products_t* set, size_t width, size_t most_rows
   double flops = 0;
   for (int i = 0; i < LAYERS; ++i) {
     const double depth = layers[i].inputs * layers[i].taps;
-    const double work = 2 * depth * layers[i].positions * layers[i].outputs, size = 4 * depth * layers[i].outputs;
-    printf("%4d x %4d x %4d  %d times  %7.1f us  %6.1f GFLOP/s  %5.1f GB/s\n", layers[i].positions, (int)depth,
-           layers[i].outputs, layers[i].count, best[i] * 1e6, work / best[i] * 1e-9, size / best[i] * 1e-9);
+    const double work = 2 * depth * layers[i].positions * layers[i].outputs,
+                 size = 4 * depth * layers[i].outputs;
+    printf("%4d x %4d x %4d  %d times  %7.1f us  %6.1f GFLOP/s  %5.1f GB/s\n", layers[i].positions,
+           (int)depth, layers[i].outputs, layers[i].count, best[i] * 1e6, work / best[i] * 1e-9,
+           size / best[i] * 1e-9);
     total += best[i] * layers[i].count;
     flops += work * layers[i].count;
   }
-  printf("all: %.2f ms, %.1f GFLOP/s, %.1f GB/s\n", total * 1e3, flops / total * 1e-9, (double)bytes / total * 1e-9);
+  printf("all: %.2f ms, %.1f GFLOP/s, %.1f GB/s\n", total * 1e3, flops / total * 1e-9,
+         (double)bytes / total * 1e-9);
 }
 
 static void windows(const eyas_uk_products_t* set) {
@@ -162,9 +168,12 @@ static void windows(const eyas_uk_products_t* set) {
     const char* name;
     int number, taps, stride;
   } cases[] = {
-      {"depthwise 3x3", EYAS_VMVX_WINDOW_MULADD, 3, 1}, {"depthwise 3x3 / 2", EYAS_VMVX_WINDOW_MULADD, 3, 2},
-      {"depthwise 5x5", EYAS_VMVX_WINDOW_MULADD, 5, 1}, {"maximum 3x3 / 2", EYAS_VMVX_WINDOW_MAXIMUM, 3, 2},
-      {"maximum 2x2 / 2", EYAS_VMVX_WINDOW_MAXIMUM, 2, 2}, {"sum 3x3", EYAS_VMVX_WINDOW_ADD, 3, 1},
+      {"depthwise 3x3", EYAS_VMVX_WINDOW_MULADD, 3, 1},
+      {"depthwise 3x3 / 2", EYAS_VMVX_WINDOW_MULADD, 3, 2},
+      {"depthwise 5x5", EYAS_VMVX_WINDOW_MULADD, 5, 1},
+      {"maximum 3x3 / 2", EYAS_VMVX_WINDOW_MAXIMUM, 3, 2},
+      {"maximum 2x2 / 2", EYAS_VMVX_WINDOW_MAXIMUM, 2, 2},
+      {"sum 3x3", EYAS_VMVX_WINDOW_ADD, 3, 1},
   };
   const char *a = allocate(1 << 21), *b = allocate(1 << 16);
   printf("%s: windows, operations a second (1e9)\n%18s", set->name, "");
@@ -181,7 +190,8 @@ static void windows(const eyas_uk_products_t* set) {
           .a = a,
           .a_row_bytes = pixel * cases[i].stride,
           .b = b,
-          .loops = {{cases[i].taps, line, 128 * 4 * cases[i].taps}, {cases[i].taps, pixel, 128 * 4}},
+          .loops = {{cases[i].taps, line, 128 * 4 * cases[i].taps},
+                    {cases[i].taps, pixel, 128 * 4}},
       };
       const int repeat = 2000;
       double best = 1e9;
@@ -216,7 +226,8 @@ int main(int argc, char** argv) {
   } else if (strcmp(what, "windows") == 0) {
     windows(set);
   } else {
-    fprintf(stderr, "usage: ukernels blocks|stream|windows [SET] | ukernels resnet WIDTH [SET] [ROWS]\n");
+    fprintf(stderr,
+            "usage: ukernels blocks|stream|windows [SET] | ukernels resnet WIDTH [SET] [ROWS]\n");
     return 2;
   }
   return 0;

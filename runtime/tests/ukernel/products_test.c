@@ -1,6 +1,6 @@
 // Every set of product microkernels that this CPU runs against the portable one, and the portable
-// one against sums in long double. What is read ends at a page that cannot be read, so that a kernel
-// that reads on dies here.
+// one against sums in long double. What is read ends at a page that cannot be read, so that a
+// kernel that reads on dies here.
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,7 +37,8 @@ typedef struct guarded_t {
 static guarded_t guarded_make(size_t capacity) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
   capacity = (capacity + page - 1) / page * page;
-  char* base = mmap(NULL, capacity + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char* base =
+      mmap(NULL, capacity + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED || mprotect(base + capacity, page, PROT_NONE) != 0) abort();
   return (guarded_t){base, base + capacity, capacity};
 }
@@ -48,10 +49,14 @@ typedef struct kind_t {
 } kind_t;
 
 static const kind_t kinds[EYAS_VMVX_CONTRACT_COUNT] = {
-    [EYAS_VMVX_CONTRACT_F32] = {"f32", 4, 4, 1, 4},   [EYAS_VMVX_CONTRACT_F16] = {"f16", 2, 2, 1, 4},
-    [EYAS_VMVX_CONTRACT_BF16] = {"bf16", 2, 2, 2, 4}, [EYAS_VMVX_CONTRACT_S8S8] = {"s8s8", 1, 1, 4, 4},
-    [EYAS_VMVX_CONTRACT_U8S8] = {"u8s8", 1, 1, 4, 4}, [EYAS_VMVX_CONTRACT_S8U8] = {"s8u8", 1, 1, 4, 4},
-    [EYAS_VMVX_CONTRACT_U8U8] = {"u8u8", 1, 1, 4, 4}, [EYAS_VMVX_CONTRACT_F64] = {"f64", 8, 8, 1, 8},
+    [EYAS_VMVX_CONTRACT_F32] = {"f32", 4, 4, 1, 4},
+    [EYAS_VMVX_CONTRACT_F16] = {"f16", 2, 2, 1, 4},
+    [EYAS_VMVX_CONTRACT_BF16] = {"bf16", 2, 2, 2, 4},
+    [EYAS_VMVX_CONTRACT_S8S8] = {"s8s8", 1, 1, 4, 4},
+    [EYAS_VMVX_CONTRACT_U8S8] = {"u8s8", 1, 1, 4, 4},
+    [EYAS_VMVX_CONTRACT_S8U8] = {"s8u8", 1, 1, 4, 4},
+    [EYAS_VMVX_CONTRACT_U8U8] = {"u8u8", 1, 1, 4, 4},
+    [EYAS_VMVX_CONTRACT_F64] = {"f64", 8, 8, 1, 8},
 };
 
 static double small_value(void) {
@@ -102,15 +107,16 @@ static long double get(const char* p, int number, int is_right) {
       memcpy(&single, &bits, 4);
       return single;
     default: {
-      const int is_unsigned = is_right ? number == EYAS_VMVX_CONTRACT_S8U8 || number == EYAS_VMVX_CONTRACT_U8U8
-                                       : number == EYAS_VMVX_CONTRACT_U8S8 || number == EYAS_VMVX_CONTRACT_U8U8;
+      const int is_unsigned =
+          is_right ? number == EYAS_VMVX_CONTRACT_S8U8 || number == EYAS_VMVX_CONTRACT_U8U8
+                   : number == EYAS_VMVX_CONTRACT_U8S8 || number == EYAS_VMVX_CONTRACT_U8U8;
       return is_unsigned ? (long double)(uint8_t)*p : (long double)(int8_t)*p;
     }
   }
 }
 
-// Strides of a dense array whose loops are nested as `order` says, a loop turned around now and then.
-// Returns the offset of its first element.
+// Strides of a dense array whose loops are nested as `order` says, a loop turned around now and
+// then. Returns the offset of its first element.
 static int64_t lay_out(int64_t* steps, const int64_t* extents, int count, int64_t unit) {
   int64_t start = 0;
   for (int i = count - 1; i >= 0; --i) {
@@ -140,10 +146,13 @@ static void make_case(case_t* one, int number, guarded_t* a, guarded_t* b, char*
   if (between(0, 3) == 0) call->columns = (size_t)between(1, 40);
   size_t most_rows = MOST / call->columns;
   if (most_rows > 40) most_rows = 40;
-  call->rows = (size_t)between(1, between(0, 1) ? (int64_t)most_rows : (most_rows < 8 ? (int64_t)most_rows : 8));
-  const int64_t k_bytes = kind->b_bytes * kind->k, panels = ((int64_t)call->columns + PANEL - 1) / PANEL;
+  call->rows = (size_t)between(
+      1, between(0, 1) ? (int64_t)most_rows : (most_rows < 8 ? (int64_t)most_rows : 8));
+  const int64_t k_bytes = kind->b_bytes * kind->k,
+                panels = ((int64_t)call->columns + PANEL - 1) / PANEL;
   int64_t extents[4], steps[4];
-  for (int i = 0; i < 3; ++i) extents[i] = call->loops[i].extent = between(0, 19) ? between(1, i == 2 ? 40 : 3) : 0;
+  for (int i = 0; i < 3; ++i)
+    extents[i] = call->loops[i].extent = between(0, 19) ? between(1, i == 2 ? 40 : 3) : 0;
   const int64_t steps_in_all = extents[0] * extents[1] * extents[2];
   // a: rows outermost, with something between them, or innermost.
   const int64_t a_unit = kind->a_bytes * kind->k;
@@ -171,7 +180,8 @@ static void make_case(case_t* one, int number, guarded_t* a, guarded_t* b, char*
     b_start = lay_out(steps, extents, 3, PANEL * k_bytes);
     call->b_panel_bytes = steps_in_all * PANEL * k_bytes;
   } else {
-    b_start = lay_out(steps, extents, 3, (int64_t)call->columns * k_bytes + between(0, 2) * kind->b_bytes);
+    b_start = lay_out(steps, extents, 3,
+                      (int64_t)call->columns * k_bytes + between(0, 2) * kind->b_bytes);
     call->b_panel_bytes = PANEL * k_bytes;
   }
   b_end = b_start + (panels - 1) * call->b_panel_bytes + last * k_bytes;
@@ -182,14 +192,17 @@ static void make_case(case_t* one, int number, guarded_t* a, guarded_t* b, char*
   if (steps_in_all == 0) b_start = b_end = 0;
   call->b = b->end - b_end + b_start;
   if (b_end > (int64_t)b->capacity || a_end + a_unit > (int64_t)a->capacity) abort();
-  for (char* p = a->end - (a_end + a_unit); p < a->end; p += kind->a_bytes) put(p, number, small_value());
+  for (char* p = a->end - (a_end + a_unit); p < a->end; p += kind->a_bytes)
+    put(p, number, small_value());
   for (char* p = b->end - b_end; p < b->end; p += kind->b_bytes) put(p, number, small_value());
   call->acc = acc;
   for (size_t i = 0; i < call->rows * call->columns; ++i) {
     float single = (float)small_value();
     double wide = small_value();
     int32_t integer = (int32_t)between(-1000, 1000);
-    const void* from = kind->acc_bytes == 8 ? (void*)&wide : kind->k == 4 ? (void*)&integer : (void*)&single;
+    const void* from = kind->acc_bytes == 8 ? (void*)&wide
+                       : kind->k == 4       ? (void*)&integer
+                                            : (void*)&single;
     memcpy(acc + i * (size_t)kind->acc_bytes, from, (size_t)kind->acc_bytes);
   }
 }
@@ -201,7 +214,8 @@ static long double accumulated(const char* acc, int number, size_t i) {
 }
 
 // The exact sum for one element, and the sum of magnitudes that bounds the rounding.
-static long double exact(const case_t* one, const char* acc, size_t r, size_t c, long double* size) {
+static long double exact(const case_t* one, const char* acc, size_t r, size_t c,
+                         long double* size) {
   const eyas_uk_contract_t* call = &one->call;
   const kind_t* kind = &kinds[one->number];
   const eyas_uk_loop_t* l = call->loops;
@@ -210,11 +224,14 @@ static long double exact(const case_t* one, const char* acc, size_t r, size_t c,
   for (int64_t i = 0; i < l[0].extent; ++i) {
     for (int64_t j = 0; j < l[1].extent; ++j) {
       for (int64_t k = 0; k < l[2].extent; ++k) {
-        const char* a = call->a + (int64_t)r * call->a_row_bytes + i * l[0].a_bytes + j * l[1].a_bytes + k * l[2].a_bytes;
-        const char* b = call->b + (int64_t)(c / PANEL) * call->b_panel_bytes + i * l[0].b_bytes + j * l[1].b_bytes +
-                        k * l[2].b_bytes + (int64_t)(c % PANEL) * kind->k * kind->b_bytes;
+        const char* a = call->a + (int64_t)r * call->a_row_bytes + i * l[0].a_bytes +
+                        j * l[1].a_bytes + k * l[2].a_bytes;
+        const char* b = call->b + (int64_t)(c / PANEL) * call->b_panel_bytes + i * l[0].b_bytes +
+                        j * l[1].b_bytes + k * l[2].b_bytes +
+                        (int64_t)(c % PANEL) * kind->k * kind->b_bytes;
         for (int n = 0; n < kind->k; ++n) {
-          const long double product = get(a + n * kind->a_bytes, one->number, 0) * get(b + n * kind->b_bytes, one->number, 1);
+          const long double product = get(a + n * kind->a_bytes, one->number, 0) *
+                                      get(b + n * kind->b_bytes, one->number, 1);
           sum += product;
           *size += fabsl(product);
         }
@@ -253,27 +270,35 @@ static void test_contract(int number, int rounds) {
     const size_t count = one.call.rows * one.call.columns;
     CHECK(run_contract(&eyas_uk_products_portable, &one, acc_expected));
     for (int probe = 0; probe < 4; ++probe) {
-      const size_t r = (size_t)between(0, (int64_t)one.call.rows - 1), c = (size_t)between(0, (int64_t)one.call.columns - 1);
+      const size_t r = (size_t)between(0, (int64_t)one.call.rows - 1),
+                   c = (size_t)between(0, (int64_t)one.call.columns - 1);
       long double size, sum = exact(&one, acc_before, r, c, &size);
-      const long double bound = kinds[number].k == 4 ? 0 : size * (number == EYAS_VMVX_CONTRACT_F64 ? 1e-14L : 4e-6L);
+      const long double bound =
+          kinds[number].k == 4 ? 0 : size * (number == EYAS_VMVX_CONTRACT_F64 ? 1e-14L : 4e-6L);
       CHECK(fabsl(sum - accumulated(acc_expected, number, r * one.call.columns + c)) <= bound);
     }
     long double most = 0;
-    for (size_t i = 0; i < count; ++i) most = fmaxl(most, fabsl(accumulated(acc_expected, number, i)));
-    const int64_t steps = one.call.loops[0].extent * one.call.loops[1].extent * one.call.loops[2].extent;
+    for (size_t i = 0; i < count; ++i)
+      most = fmaxl(most, fabsl(accumulated(acc_expected, number, i)));
+    const int64_t steps =
+        one.call.loops[0].extent * one.call.loops[1].extent * one.call.loops[2].extent;
     for (int t = 0; t < available_count; ++t) {
       if (!run_contract(available[t], &one, result)) {
         fprintf(stderr, "%s %s: wrote behind its tile\n", available[t]->name, kinds[number].name);
         CHECK(0);
       }
       for (size_t i = 0; i < count; ++i) {
-        const long double x = accumulated(result, number, i), y = accumulated(acc_expected, number, i);
-        const long double bound =
-            kinds[number].k == 4 ? 0 : (long double)(4 * steps + 4) * (number == EYAS_VMVX_CONTRACT_F64 ? 1e-15L : 5e-7L);
+        const long double x = accumulated(result, number, i),
+                          y = accumulated(acc_expected, number, i);
+        const long double bound = kinds[number].k == 4
+                                      ? 0
+                                      : (long double)(4 * steps + 4) *
+                                            (number == EYAS_VMVX_CONTRACT_F64 ? 1e-15L : 5e-7L);
         if (fabsl(x - y) <= bound) continue;
-        fprintf(stderr, "%s %s: %zu x %zu, %lld x %lld x %lld: element %zu is %Lg, not %Lg\n", available[t]->name,
-                kinds[number].name, one.call.rows, one.call.columns, (long long)one.call.loops[0].extent,
-                (long long)one.call.loops[1].extent, (long long)one.call.loops[2].extent, i, x, y);
+        fprintf(stderr, "%s %s: %zu x %zu, %lld x %lld x %lld: element %zu is %Lg, not %Lg\n",
+                available[t]->name, kinds[number].name, one.call.rows, one.call.columns,
+                (long long)one.call.loops[0].extent, (long long)one.call.loops[1].extent,
+                (long long)one.call.loops[2].extent, i, x, y);
         CHECK(0);
         break;
       }
@@ -291,7 +316,9 @@ static void put_element(char* p, int type, int special) {
   double wide = special && between(0, 3) == 0 ? odd[between(0, 4)] : small_value();
   float single = (float)wide;
   const int64_t integer = (int64_t)next_random();
-  const void* from = type == EYAS_VMVX_TYPE_F32 ? (void*)&single : type == EYAS_VMVX_TYPE_F64 ? (void*)&wide : (void*)&integer;
+  const void* from = type == EYAS_VMVX_TYPE_F32   ? (void*)&single
+                     : type == EYAS_VMVX_TYPE_F64 ? (void*)&wide
+                                                  : (void*)&integer;
   memcpy(p, from, (size_t)type_bytes[type]);
 }
 
@@ -315,7 +342,8 @@ static int same(double x, double y, double bound) {
 }
 
 // One element by the definition, in double. Integers wrap.
-static double expected_window(const eyas_uk_window_t* call, int number, int type, size_t r, size_t c) {
+static double expected_window(const eyas_uk_window_t* call, int number, int type, size_t r,
+                              size_t c) {
   const size_t place = r * call->columns + c;
   double value = element(acc_before, type, place);
   for (int64_t i = 0; i < call->loops[0].extent; ++i) {
@@ -323,20 +351,25 @@ static double expected_window(const eyas_uk_window_t* call, int number, int type
       char copy[8] = {0}, weight[8] = {0};
       const eyas_uk_loop_t* l = call->loops;
       const size_t size = (size_t)type_bytes[type];
-      memcpy(copy, call->a + (int64_t)r * call->a_row_bytes + i * l[0].a_bytes + j * l[1].a_bytes + (int64_t)(c * size), size);
+      memcpy(copy,
+             call->a + (int64_t)r * call->a_row_bytes + i * l[0].a_bytes + j * l[1].a_bytes +
+                 (int64_t)(c * size),
+             size);
       memcpy(weight, call->b + i * l[0].b_bytes + j * l[1].b_bytes + (int64_t)(c * size), size);
       _Alignas(8) char aligned[16];
       memcpy(aligned, copy, 8);
       memcpy(aligned + 8, weight, 8);
       const double x = element(aligned, type, 0), y = element(aligned + 8, type, 0);
       const int is_float = type <= EYAS_VMVX_TYPE_F64;
-      const int is_greatest = number == EYAS_VMVX_WINDOW_MAXIMUM || number == EYAS_VMVX_WINDOW_MAXNUM;
+      const int is_greatest =
+          number == EYAS_VMVX_WINDOW_MAXIMUM || number == EYAS_VMVX_WINDOW_MAXNUM;
       if (number == EYAS_VMVX_WINDOW_MULADD || number == EYAS_VMVX_WINDOW_ADD) {
         const double factor = number == EYAS_VMVX_WINDOW_MULADD ? y : 1.0;
         if (is_float) {
           value += x * factor;
         } else {
-          const uint64_t sum = (uint64_t)(int64_t)value + (uint64_t)(int64_t)x * (uint64_t)(int64_t)factor;
+          const uint64_t sum =
+              (uint64_t)(int64_t)value + (uint64_t)(int64_t)x * (uint64_t)(int64_t)factor;
           value = type == EYAS_VMVX_TYPE_I8 ? (double)(int8_t)sum : (double)(int32_t)sum;
         }
       } else if (isnan(x) || isnan(value)) {
@@ -396,14 +429,16 @@ static void test_window(int number, int type, int rounds) {
       int kept = 1;
       for (size_t i = count * size; i < sizeof(acc_after); ++i) kept &= acc_after[i] == 0x5a;
       CHECK(kept);
-      const double bound = type == EYAS_VMVX_TYPE_F32 ? 1e-4 : type == EYAS_VMVX_TYPE_F64 ? 1e-12 : 0;
+      const double bound = type == EYAS_VMVX_TYPE_F32   ? 1e-4
+                           : type == EYAS_VMVX_TYPE_F64 ? 1e-12
+                                                        : 0;
       for (size_t i = 0; i < count; ++i) {
         if (t >= 0 && i % 7) continue;
         const double x = element(acc_after, type, i);
         const double y = expected_window(&call, number, type, i / call.columns, i % call.columns);
         if (same(x, y, special ? 0 : bound)) continue;
-        fprintf(stderr, "%s window %d type %d: %zu x %zu, element %zu is %g, not %g\n", table->name, number, type, call.rows,
-                call.columns, i, x, y);
+        fprintf(stderr, "%s window %d type %d: %zu x %zu, element %zu is %g, not %g\n", table->name,
+                number, type, call.rows, call.columns, i, x, y);
         CHECK(0);
         break;
       }
@@ -432,10 +467,13 @@ int main(int argc, char** argv) {
     const unsigned width = available[t]->width;
     CHECK(width == 1 || width == 2 || width == 4 || width == 8);
   }
-  for (int number = 0; number < EYAS_VMVX_CONTRACT_COUNT; ++number) test_contract(number, rounds * 4);
+  for (int number = 0; number < EYAS_VMVX_CONTRACT_COUNT; ++number)
+    test_contract(number, rounds * 4);
   for (int number = 0; number < EYAS_VMVX_WINDOW_COUNT; ++number) {
-    static const int types[] = {EYAS_VMVX_TYPE_F32, EYAS_VMVX_TYPE_F64, EYAS_VMVX_TYPE_I8, EYAS_VMVX_TYPE_I32};
-    for (int i = 0; i < (number >= EYAS_VMVX_WINDOW_MAXNUM ? 2 : 4); ++i) test_window(number, types[i], rounds);
+    static const int types[] = {EYAS_VMVX_TYPE_F32, EYAS_VMVX_TYPE_F64, EYAS_VMVX_TYPE_I8,
+                                EYAS_VMVX_TYPE_I32};
+    for (int i = 0; i < (number >= EYAS_VMVX_WINDOW_MAXNUM ? 2 : 4); ++i)
+      test_window(number, types[i], rounds);
   }
   return check_summary("products_test");
 }
