@@ -13,16 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from eyas.module.vmvx_assembler import Assembler
 from eyas.module.vmvx_isa import Extent, Type, modes
 
 
 @dataclass(eq=False)
 class Scope:
-    """What is inside of one loop or branch."""
+    """What is inside of one loop."""
 
     depth: int
-    is_branch: bool = False
     items: list[Item] = field(default_factory=list)
     known: dict[tuple[Any, ...], Scalar | Tile] = field(default_factory=dict)
 
@@ -76,14 +74,7 @@ class Loop:
     body: Scope
 
 
-@dataclass(eq=False)
-class Branch:
-    condition: Scalar
-    then: Scope
-    otherwise: Scope
-
-
-Item = Instruction | Loop | Branch
+Item = Instruction | Loop
 
 _FOLDED: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
@@ -195,7 +186,7 @@ class Builder:
             scope = self.stack[-1]
             return self._append(scope, name, Tile(type_, rows, columns, scope), operands, shape or (rows, columns))
         needed = [one for one in (*operands, *(shape or (rows, columns))) if one is not None]
-        scope = self._innermost(needed, leaves_branches=not name.startswith(("tload", "tgather")))
+        scope = self._innermost(needed)
         key = (name, type_, rows, columns, *operands)
         return self._known(
             scope, key,
@@ -238,7 +229,7 @@ class Builder:
         made.filled = value
         return made
 
-    # Loops and branches.
+    # Loops.
 
     @contextmanager
     def loop(self, low: Scalar, limit: Scalar, step: Scalar, at_least_once: bool = False) -> Iterator[Scalar]:
@@ -258,22 +249,10 @@ class Builder:
         self.stack.pop()
         self.stack[-1].items.append(Loop(index, low, limit, step, at_least_once or known, body))
 
-    @contextmanager
-    def when(self, condition: Scalar) -> Iterator[None]:
-        """A branch around what is written inside."""
-        then, otherwise = Scope(len(self.stack), True), Scope(len(self.stack), True)
-        self.stack.append(then)
-        yield
-        self.stack.pop()
-        self.stack[-1].items.append(Branch(condition, then, otherwise))
-
     # Placement.
 
-    def _innermost(self, operands: Sequence[Any], leaves_branches: bool = True) -> Scope:
-        depth = max((one.scope.depth for one in operands if isinstance(one, Scalar | Tile)), default=0)
-        if not leaves_branches:
-            depth = max([depth, *(scope.depth for scope in self.stack if scope.is_branch)])
-        return self.stack[depth]
+    def _innermost(self, operands: Sequence[Any]) -> Scope:
+        return self.stack[max((one.scope.depth for one in operands if isinstance(one, Scalar | Tile)), default=0)]
 
     def _known(self, scope: Scope, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         if key not in scope.known:
@@ -284,105 +263,8 @@ class Builder:
         scope.items.append(Instruction(name, [result, *operands], shape, result))
         return result
 
-    def finish(self, assembler: Assembler) -> None:
-        """Writes everything with an assembler."""
-        assert len(self.stack) == 1
-        _Writer(assembler).scope(self.root)
-
 
 def extent_of(rows: Scalar | None, columns: Scalar | None) -> Extent:
     if rows is None:
         return Extent.ONE if columns is None else Extent.ROW
     return Extent.COLUMN if columns is None else Extent.FULL
-
-
-Shape = tuple[Scalar | None, Scalar | None]
-
-
-class _Writer:
-    def __init__(self, assembler: Assembler):
-        self.asm = assembler
-        self.registers: dict[int, Any] = {}
-        self.shape: Shape = (None, None)
-        """What `shape` has set; None where that is not known."""
-
-    def scope(self, scope: Scope) -> None:
-        for item in scope.items:
-            if isinstance(item, Loop):
-                self._loop(item)
-            elif isinstance(item, Branch):
-                self._branch(item)
-            else:
-                self._instruction(item)
-
-    def _loop(self, loop: Loop) -> None:
-        kept = _needs_only(loop.body, self.shape)
-        if not kept:
-            self.shape = (None, None)
-        ends = self.asm.loop_over(
-            self._register(loop.low), self._register(loop.limit), self._register(loop.step), loop.at_least_once
-        )
-        with ends as index:
-            self.registers[id(loop.index)] = index
-            self.scope(loop.body)
-        if not kept:
-            self.shape = (None, None)
-
-    def _branch(self, branch: Branch) -> None:
-        end = self.asm.label()
-        self.asm.br_ifnot(self._register(branch.condition), end)
-        self.scope(branch.then)
-        self.asm.bind(end)
-        self.shape = (None, None)
-
-    def _instruction(self, item: Instruction) -> None:
-        if item.shape is not None and not _fits(item.shape, self.shape):
-            rows, columns = item.shape
-            self.shape = (rows or _one(self.asm), columns or _one(self.asm))
-            self.asm.shape(*(self._register(one) for one in self.shape))
-        if item.name == "data":
-            self.registers[id(item.result)] = self.asm.data_address(item.operands[1])
-            return
-        operands = [self._register(one) if isinstance(one, Scalar | Tile) else one for one in item.operands]
-        getattr(self.asm, _METHODS.get(item.name, item.name))(*operands)
-
-    def _register(self, value: Any) -> Any:
-        if not isinstance(value, Scalar | Tile):
-            return value  # a register of the assembler's own
-        if isinstance(value, Scalar) and value.constant is not None:
-            return self.asm.const(value.constant)
-        if id(value) not in self.registers:
-            self.registers[id(value)] = self.asm.scalar() if isinstance(value, Scalar) else self.asm.tile()
-        return self.registers[id(value)]
-
-
-_METHODS = {"and": "and_", "or": "or_"}
-
-
-def _one(assembler: Assembler) -> Any:
-    return assembler.const(1)
-
-
-def _fits(needed: Shape, current: Shape) -> bool:
-    def same(a: Any, b: Any) -> bool:
-        if a is None or a is b:
-            return True
-        return isinstance(a, Scalar) and a.constant == 1 and b is not None and not isinstance(b, Scalar)
-
-    return all(same(a, b) for a, b in zip(needed, current, strict=True))
-
-
-def _needs_only(scope: Scope, shape: Shape) -> bool:
-    """Whether nothing inside sets another shape."""
-    for item in scope.items:
-        if isinstance(item, Loop):
-            inside = [item.body]
-        elif isinstance(item, Branch):
-            inside = [item.then, item.otherwise]
-        else:
-            if item.shape is not None and not _fits(item.shape, shape):
-                return False
-            continue
-        if not all(_needs_only(one, shape) for one in inside):
-            return False
-    return True

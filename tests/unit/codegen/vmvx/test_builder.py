@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eyas.codegen.vmvx.builder import Builder
+from eyas.codegen.vmvx.writer import write
 from eyas.module.vmvx_assembler import Assembler
 from eyas.module.vmvx_executable import disassemble
 from eyas.module.vmvx_isa import Extent, Memory, Type, modes
@@ -11,7 +12,7 @@ from eyas.module.vmvx_isa import Extent, Memory, Type, modes
 def written(builder: Builder) -> list[str]:
     """Instructions as text, without offsets."""
     assembler = Assembler("f", 2, 0, [1])
-    builder.finish(assembler)
+    write(builder, assembler)
     lines = disassemble([assembler.finish()]).splitlines()[1:]
     return ["label" if line.strip().startswith("L") else line.split(None, 1)[1] for line in lines if line.strip()]
 
@@ -48,19 +49,6 @@ def test_what_a_loop_does_not_change_is_written_before_it():
     assert sum("shape" in line for line in text) == 1, "one shape serves load and stores"
     inside = text[label + 1 : next(n for n, line in enumerate(text) if " loop " in f" {line} ")]
     assert [line.split("= ")[-1].split()[0] for line in inside] == ["add", "tstore"]
-
-
-def test_a_load_does_not_leave_a_branch_but_arithmetic_does():
-    builder = Builder()
-    source, width = builder.scalar("binding", 0), builder.scalar("width")
-    with builder.when(width):
-        tile = builder.pure(
-            "tload", Type.F32, None, None,
-            (source, builder.const(0), builder.const(0), int(Memory.F32), modes(Extent.ONE)),
-        )  # fmt: skip
-        doubled = builder.mul(width, builder.const(2))
-        builder.effect("check", (builder.here("textract", (tile, builder.const(0), int(Type.F32))),), None)
-    assert tile.scope.is_branch and doubled.scope is builder.root
 
 
 def test_a_loop_that_runs_once_is_none():

@@ -16,6 +16,7 @@ from eyas.codegen.vmvx.builder import Builder
 from eyas.codegen.vmvx.emit import NestEmitter, emit_kernel
 from eyas.codegen.vmvx.schedule import check_schedule
 from eyas.codegen.vmvx.strategies.base import Strategy
+from eyas.codegen.vmvx.writer import write
 from eyas.errors import ModuleError
 from eyas.module.vmvx_assembler import Assembler
 
@@ -51,7 +52,7 @@ class NestStrategy(Strategy):
 
     def lower(self, function: mlir.OpView, asm: Assembler) -> None:
         del function
-        self._built().finish(asm)
+        write(self._built(), asm)
 
     def _built(self) -> Builder:
         builder = Builder()
@@ -63,7 +64,7 @@ class NestStrategy(Strategy):
         try:
             builder = self._built()
             trial = Assembler("trial", 64, max(len(self.kernel.scalar_arguments), 1), range(64))
-            builder.finish(trial)
+            write(builder, trial)
             trial.finish()
         except (Unsupported, ModuleError) as reason:
             return str(reason)
