@@ -34,6 +34,11 @@ static void make_sets(void) {
   add_set("avx512", eyas_uk_elements_fill_avx512,
           (const char* const[]){"avx2", "fma", "f16c", "avx512f", "avx512dq", "avx512bw",
                                 "avx512vl", NULL});
+#elif defined(__aarch64__)
+  // The compiler made vectors of the portable set there; products have a set of that name.
+  add_set("neon", eyas_uk_elements_fill_portable, (const char* const[]){"neon", NULL});
+#elif defined(__riscv) && __riscv_xlen == 64
+  add_set("rvv", eyas_uk_elements_fill_rvv, (const char* const[]){"v", NULL});
 #endif
 }
 

@@ -9,6 +9,8 @@ void eyas_uk_elements_fill_portable(eyas_uk_elements_t* table);
 #if defined(__x86_64__)
 void eyas_uk_elements_fill_avx2(eyas_uk_elements_t* table);
 void eyas_uk_elements_fill_avx512(eyas_uk_elements_t* table);
+#elif defined(__riscv) && __riscv_xlen == 64
+void eyas_uk_elements_fill_rvv(eyas_uk_elements_t* table);
 #endif
 
 // How most entries of the tables are made: a loop over whole blocks of elements, which needs no code
