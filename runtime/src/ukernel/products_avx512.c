@@ -8,13 +8,17 @@
 #include "ukernel/products_avx512.h"
 
 // 32 registers: accumulators, the operands that are held, and one that passes by.
-#define EYAS_UK_BLOCKS_AVX512(X)                                                                  \
-  X(1, 1)                                                                                         \
-  X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) \
-      X(6, 2) X(7, 2) X(8, 2) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4) X(1, 8) X(2, 8)     \
-          X(3, 8)
-#define EYAS_UK_PANELS_AVX512 8, 8, 8, 4, 4, 4, 2, 2
-#define EYAS_UK_TAILS_AVX512(X) X(1) X(4)
+// clang-format off
+#define EYAS_UK_BLOCKS_AVX512(X)                                          \
+  X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1)         \
+  X(9, 1) X(10, 1) X(11, 1) X(12, 1) X(13, 1) X(14, 1) X(15, 1) X(16, 1)  \
+  X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2)         \
+  X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(13, 2) X(14, 2)                    \
+  X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)                         \
+  X(1, 8) X(2, 8) X(3, 8)
+// clang-format on
+#define EYAS_UK_PANELS_AVX512 8, 8, 8, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1
+#define EYAS_UK_TAILS_AVX512(X) X(1) X(2) X(4) X(8) X(16)
 
 #define NAME(x) eyas_uk_##x##_f32_avx512
 #define ACC float
@@ -32,10 +36,10 @@
 #define load_acc_some(p, n) _mm512_maskz_loadu_ps(first_lanes(n), p)
 #define store_acc_some(p, n, v) _mm512_mask_storeu_ps(p, first_lanes(n), v)
 #define BLOCKS EYAS_UK_BLOCKS_AVX512
-#define MAX_ROWS 8
+#define MAX_ROWS 16
 #define PANELS_FOR_ROWS EYAS_UK_PANELS_AVX512
 #define TAILS EYAS_UK_TAILS_AVX512
-#define TAIL_ROWS 4
+#define TAIL_ROWS 16
 #include "ukernel/products_blocks.h"
 
 #define NAME(x) eyas_uk_##x##_f16_avx512

@@ -27,8 +27,9 @@ static inline void touch(const char* p) {
   (void)byte;
 }
 
-// Panels may come from memory: what is read AHEAD steps later is asked
-// for, and in the last steps the beginning of the panels behind these.
+// Panels may come from memory: what is read AHEAD steps later is asked for, and in the last steps the
+// beginning of the panels behind these. Short loops stay whole, since a cut costs a pass of the
+// accumulators through memory.
 void eyas_uk_run_loops(const eyas_uk_contract_t* call, eyas_uk_block_t block, int64_t panels,
                        eyas_uk_block_fn_t run) {
   enum { AHEAD = 128, PAGE = 64 };
@@ -42,7 +43,9 @@ void eyas_uk_run_loops(const eyas_uk_contract_t* call, eyas_uk_block_t block, in
       for (int64_t left = z->extent; left > 0; left -= block.steps) {
         block.steps = left;
         block.ahead = AHEAD * z->b_bytes;
-        if (left > AHEAD) {
+        if (z->extent <= 2 * AHEAD) {
+          if (is_last) block.ahead = panels * call->b_panel_bytes;
+        } else if (left > AHEAD) {
           if (is_last) block.steps = left - AHEAD;
           // Processors drop requests for pages whose translation they lack. Several panels find
           // their translations side by side; one panel alone has the pages that come touched.
