@@ -2,8 +2,9 @@
 
 #include <string.h>
 
+#include "base/cpu.h"
+
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -87,9 +88,7 @@ static int has_sha_ni(void) {
   static _Atomic int cached = -1;
   int known = cached;
   if (known < 0) {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) &&
-            __builtin_cpu_supports("sse4.1") && __builtin_cpu_supports("ssse3");
+    known = eyas_cpu_supports("sha") && eyas_cpu_supports("sse4.1") && eyas_cpu_supports("ssse3");
     cached = known;
   }
   return known;

@@ -292,3 +292,7 @@ eyas_status_t eyas_vm_decode(eyas_program_t* program, eyas_function_t* function,
   free(starts);
   return status;
 }
+
+const char* eyas_vm_op_name(uint32_t op) {
+  return eyas_vm_op_infos[op].name;
+}

@@ -14,4 +14,7 @@
 eyas_status_t eyas_vm_decode(eyas_program_t* program, eyas_function_t* function, const uint8_t* code,
                              uint32_t code_bytes);
 
+// Of an instruction that was decoded, for messages.
+const char* eyas_vm_op_name(uint32_t op);
+
 #endif  // EYAS_VM_DECODE_H_

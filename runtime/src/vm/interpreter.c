@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "eyas_isa.h"
 #include "vm/context.h"
+#include "vm/decode.h"
 #include "vm/pack.h"
 
 // What one call works on.
@@ -527,5 +528,5 @@ eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* functi
     }
   }
 failed:
-  return eyas_status_annotate(status, "%s", eyas_vm_op_infos[w[0]].name);
+  return eyas_status_annotate(status, "%s", eyas_vm_op_name(w[0]));
 }

@@ -16,11 +16,14 @@ static const char* const bad_modes = "the result lacks a dimension that an opera
 static const char* const bad_memory = "a memory type is unknown";
 
 // Handlers of instructions whose cells follow from the table; 0 is CONST, which never looks here.
-static const uint16_t plain_handlers[EYAS_VMVX_OP_LIMIT] = {
+static int plain_handler(uint32_t op) {
+  static const uint16_t handlers[] = {
 #define PLAIN(name) [EYAS_VMVX_OP_##name] = EYAS_VMVX_H_##name,
-    EYAS_VMVX_PLAIN_HANDLERS(PLAIN)
+      EYAS_VMVX_PLAIN_HANDLERS(PLAIN)
 #undef PLAIN
-};
+  };
+  return op < sizeof(handlers) / sizeof(handlers[0]) ? handlers[op] : 0;
+}
 
 static eyas_vmvx_cell_t* push(eyas_vmvx_decoder_t* d) {
   if (d->cell_count == d->cell_capacity) {
@@ -111,7 +114,7 @@ static const char* select_plain(eyas_vmvx_decoder_t* d) {
       units[count++] = (uint16_t)d->operands[i];
     }
   }
-  int handler = plain_handlers[d->op];
+  int handler = plain_handler(d->op);
   if (last && d->format[d->operand_count - 1] == 'L' && *last <= (int64_t)d->byte) {
     switch (d->op) {
       case EYAS_VMVX_OP_BR: handler = EYAS_VMVX_H_BR_BACK; break;
@@ -187,7 +190,7 @@ static const char* select_scalar(eyas_vmvx_decoder_t* d) {
       if (v[3] >= EYAS_VMVX_MEMORY_COUNT) return bad_memory;
       return EMIT(d, FILL, v[0], v[1], v[2], v[3]);
     default:
-      if (!plain_handlers[d->op] && d->op != EYAS_VMVX_OP_CONST) {
+      if (!plain_handler(d->op) && d->op != EYAS_VMVX_OP_CONST) {
         return "the runtime's own table is wrong";
       }
       break;
@@ -198,7 +201,7 @@ static const char* select_scalar(eyas_vmvx_decoder_t* d) {
 // Functions that are not one machine instruction are the microkernels', for one element.
 static const char* select_scalar_float(eyas_vmvx_decoder_t* d) {
   const int64_t* v = d->operands;
-  if (plain_handlers[d->op]) return select_plain(d);
+  if (plain_handler(d->op)) return select_plain(d);
   bool is_f32 = d->type == EYAS_VMVX_TYPE_F32;
   if (d->family == EYAS_VMVX_FAMILY_SCALAR_UNARY) {
     TRY(is_f32 ? EMIT(d, SCALAR_UNARY_F32, v[0], v[1]) : EMIT(d, SCALAR_UNARY_F64, v[0], v[1]));

@@ -23,22 +23,25 @@ elements="-O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-
 
 link() {  # link NAME COMPILER
   mkdir -p "$build/$1"
-  find "$runtime/src" "$runtime/tests/size" -name '*.c' ! -name 'elf_image.c' ! -name 'imports.c' |
+  find "$runtime/src" "$runtime/tests/size" -name '*.c' ! -name 'elf_image.c' ! -name 'imports.c' ! -name pool.c |
     while read -r source; do
       object=$build/$1/$(echo "${source#"$runtime"/}" | tr / _).o
-      # Microkernels are built for speed as in any runtime, the rest for size.
+      # Microkernels are built for speed as in any runtime, but for those of CPUs without vectors.
       case $source in
         */ukernel/elements_portable.c) speed="$elements -Os -fno-tree-vectorize" ;;
+        */ukernel/products_portable.c) speed=-Os ;;
         */ukernel/elements*) speed=$elements ;;
-        */ukernel/* | */vmvx/interpreter.c | */vmvx/tile*.c) speed=-O2 ;;
-        *) speed=-Os ;;
+        */ukernel/* | */vmvx/interpreter.c) speed=-O2 ;;
+        */minimal.c) speed=-Os ;;
+        *) speed="-Os -flto" ;;
       esac
       # shellcheck disable=SC2086
       [ -n "$(find "$object" -newer "$source" 2>/dev/null)" ] ||
-        echo $2 -std=c11 $speed -DNDEBUG -D_GNU_SOURCE -DEYAS_WITHOUT_MACHINE_CODE -fno-pie -fno-asynchronous-unwind-tables -fno-align-functions \
+        echo $2 -std=c11 $speed -DNDEBUG -D_GNU_SOURCE -DEYAS_WITHOUT_MACHINE_CODE -fno-pie -fno-asynchronous-unwind-tables -fno-align-functions -fno-align-loops \
+          -fno-align-jumps -fno-math-errno -fmerge-all-constants -DEYAS_VMVX_WITHOUT_NAMES \
           -ffunction-sections -fdata-sections "-I$runtime/include" "-I$runtime/src" "-I$build" -c "$source" -o "$object"
     done | xargs -P "${JOBS:-2}" -I{} sh -c '{}'
-  $2 -static -no-pie -s -fuse-ld=gold -Wl,--gc-sections,--icf=all,--build-id=none,-z,norelro "$build/$1"/*.o -lm -lpthread \
+  $2 -flto -Os -static -no-pie -s -fuse-ld=gold -Wl,--gc-sections,--icf=all,--build-id=none,-z,norelro "$build/$1"/*.o -lm -lpthread \
     -o "$build/vmvx-$1"
 }
 
