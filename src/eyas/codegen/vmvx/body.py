@@ -285,6 +285,9 @@ def _cast(builder: Builder, name: str, operand: Tile, source: mlir.Type, result:
     kind = _CASTS[name]
     if name.startswith("arith.index_cast") and TYPE_BYTES[start] > TYPE_BYTES[end]:
         kind = "trunc"
+    if kind in ("fptosi", "fptoui") and end in (Type.I8, Type.I16):  # through 32 bits, of which the lower are kept
+        wide = builder.tile(f"tfptosi_{_text(start)}_i32", Type.I32, operand)
+        return builder.tile(f"ttrunc_i32_{_text(end)}", end, wide)
     if kind == "truncf" and (rounds := rounding(result)) is not None:  # rounded once, not twice
         operand = builder.tile(rounds.replace("_f32", "_f64"), Type.F64, operand)
         return builder.tile("ttruncf_f64_f32", Type.F32, operand)
