@@ -32,7 +32,7 @@ link() {  # link NAME COMPILER
         */ukernel/products_portable.c) speed=-Os ;;
         */ukernel/elements*) speed=$elements ;;
         */ukernel/* | */vmvx/interpreter.c) speed=-O2 ;;
-        */minimal.c) speed=-Os ;;
+        */tests/size/*) speed=-Os ;;
         *) speed="-Os -flto" ;;
       esac
       # shellcheck disable=SC2086
