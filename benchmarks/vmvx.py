@@ -20,7 +20,7 @@ from benchmarks.cpu.measure import Result, measure
 from benchmarks.cpu.models import INPUTS_FILE, MODELS, load_arrays, write
 
 SUITE = "benchmarks.vmvx"
-LIMIT_S = 300.0
+LIMIT_S = 120.0
 MEAN_LIMIT, LIMIT, PEER_LIMIT = 1.6, 2.5, 20.0
 """Bytecode over machine code: geometric mean, and any model. IREE's bytecode over ours: at least."""
 
