@@ -93,6 +93,9 @@ OPTIONAL = (
 )
 """Passes and strategies that a program compiles without, in the order in which it meets them."""
 
+NEEDED_IN_PLACE = ("rows", "contraction", "transforms", "microkernels")
+"""Without one of these, plain loops take over, and nothing is written in place."""
+
 PLAIN_FORMS = ("form-dispatches", "insert-barriers")
 """Passes that still run when they are switched off, but make no choice: each op alone, each dispatch after the last."""
 
@@ -169,7 +172,7 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
 
 
 def _schedule(options: Options) -> list[Pass | Upstream]:
-    strategies_off = {"rows", "contraction", "transforms", "microkernels"} & set(options.disable)
+    strategies_off = set(NEEDED_IN_PLACE) & set(options.disable)
     where = {"target": options.target, "disable": options.disable}
     return [
         _make("convert-flow-to-stream"),

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from eyas.pipelines.phases import OPTIONAL
+from eyas.pipelines.phases import NEEDED_IN_PLACE, OPTIONAL
 
-_STRATEGIES = ("contraction", "rows", "transforms")
-# Without a strategy these are left out too, so what they do must not be credited to the strategy.
+# Without one of those these are left out too, so what they do must not be credited to it.
 _IMPLIED = ("write-state-in-place", "reuse-in-place")
 
 
@@ -56,9 +55,9 @@ def bisect(is_right: Callable[[tuple[str, ...]], bool]) -> Blame:
         return right.blame((), reason="it is right when it is compiled and run again, as with a race; try more runs")
     if not right(OPTIONAL):
         return right.blame((), reason="it is still wrong with everything optional switched off")
-    cures = [name for name in OPTIONAL if name not in _STRATEGIES and right((name,))]
+    cures = [name for name in OPTIONAL if name not in NEEDED_IN_PLACE and right((name,))]
     if not set(_IMPLIED) & set(cures):
-        cures += [name for name in _STRATEGIES if right((name,))]
+        cures += [name for name in NEEDED_IN_PLACE if right((name,))]
     cures.sort(key=OPTIONAL.index)
     if cures:
         return right.blame(cures[-1:], cures)
