@@ -47,8 +47,9 @@ def main() -> None:
             for old in (folder / case).glob("*.eyas"):
                 old.unlink()
     results["accuracy"] = {target: _held_out(folder, target, held_out) for target in TARGETS}
-    results["rows"] = _before(folder) if options.no_bench else _measure(options, folder, results["machine"]["cpu"])
+    results["rows"] = _before(folder) if options.no_bench else _measure(options, folder)
     (folder / "results.json").write_text(json.dumps(results, indent=1))
+    charts.draw_latencies(folder / "latency.png", page.rows_of(results), results["machine"]["cpu"])
     print(f"\nloss.png, predictions.png, latency.png and results.json are in {folder}")
     for line in page.bars(results):
         print(line)
@@ -56,7 +57,7 @@ def main() -> None:
         page.write(Path(options.write), folder, results)
 
 
-def _measure(options: argparse.Namespace, folder: Path, cpu: str) -> list[dict]:
+def _measure(options: argparse.Namespace, folder: Path) -> list[dict]:
     """The rows of all cases; of those that are not measured now, as they were."""
     engines = options.engines.split(",") if options.engines else QUICK_ENGINES if options.quick else tuple(ENGINES)
     counts, cases = [int(count) for count in options.threads.split(",")], options.cases.split(",")
@@ -64,7 +65,6 @@ def _measure(options: argparse.Namespace, folder: Path, cpu: str) -> list[dict]:
     if not options.rounds:
         return _before(folder)
     rows += [row for row in page.rows_of({"rows": _before(folder)}) if row.model not in cases]
-    charts.draw_latencies(folder / "latency.png", rows, cpu)
     return [{**asdict(row), "median_ms": row.median_ms, "spread": row.spread} for row in rows]
 
 

@@ -65,8 +65,13 @@ def draw_latencies(path: Path, results: Sequence[Result], machine: str) -> None:
     pyplot = _pyplot()
     counts = sorted({row.threads for row in results})
     engines = [engine for engine in ENGINES if any(row.engine == engine for row in results)]
-    figure, axes = pyplot.subplots(1, len(CASES), figsize=(14, 0.45 * len(engines) + 1.2), sharey=True)
-    for axis, case in zip(axes, CASES, strict=True):
+    cases = [case for case in CASES if any(row.model == case and row.median_ms for row in results)]
+    if not cases:
+        return
+    size = (7 * len(cases), 0.45 * len(engines) + 1.2)
+    figure, grid = pyplot.subplots(1, len(cases), figsize=size, sharey=True, squeeze=False)
+    axes = grid[0]
+    for axis, case in zip(axes, cases, strict=True):
         for place, threads in enumerate(counts):
             times = [time_of(results, case, engine, threads) for engine in engines]
             at = [row + 0.38 * (place - (len(counts) - 1) / 2) for row, time in enumerate(times) if time]
