@@ -87,9 +87,8 @@ def write(path: Path, folder: Path, results: Mapping[str, Any]) -> None:
     )
     about += " in turns; medians in ms. "
     trained = any(row.model == "training" for row in rows_of(results))
-    about += (
-        f"A training step has {results['train_batch']} images." if trained else "Training was not timed in this run."
-    )
+    images = f"A training step has {results['train_batch']} images."
+    about += images if trained else "Training was not timed in this run."
     write_section(path, "What was to be shown", bars(results))
     write_section(path, "Training", training(results))
     if results["rows"]:
