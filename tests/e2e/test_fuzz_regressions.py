@@ -321,7 +321,9 @@ for frontend in ("torch", "onnx"):
     }
 
 
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_graph(name):
-    outcome = check(GRAPHS[name])
-    assert outcome.kind == "passed", f"{outcome.kind} {outcome.detail}\n{GRAPHS[name]}"
+def test_graph(name, target):
+    found = GRAPHS[name].for_target(target)
+    outcome = check(found)
+    assert outcome.kind == "passed", f"{outcome.kind} {outcome.detail}\n{found}"
