@@ -14,7 +14,7 @@ PEERS := openvino==2026.4.1 openvino-telemetry==2025.2.0 iree-base-compiler==3.1
 CHARTS := matplotlib==3.11.2 contourpy==1.3.3 cycler==0.12.1 fonttools==4.68.0 kiwisolver==1.5.1 pyparsing==3.3.3 \
   python-dateutil==4.0.0 six==1.17.0
 EXTRAS := compiler,torch,onnx,jax,demo,bench,test,dev
-C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.cc')
+C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
 .PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo fuzz fuzz-vmvx vmvx-runtime-size lint bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean

@@ -60,11 +60,39 @@ void eyas_uk_window_minnum_f32_portable(const eyas_uk_window_t* call);
 void eyas_uk_window_minnum_f64_portable(const eyas_uk_window_t* call);
 #undef EYAS_UK_WINDOW_DECLARE
 
-// The types of windows that no set but the portable one has.
-#define EYAS_UK_WINDOW_OTHERS(name)                            \
-  [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable, \
-  [EYAS_VMVX_TYPE_I8] = eyas_uk_window_##name##_i8_portable,   \
-  [EYAS_VMVX_TYPE_I32] = eyas_uk_window_##name##_i32_portable
+// The tables of a set. Contractions: which set serves f32, f16, bf16, bytes of the same and of mixed
+// signs, and f64.
+#define EYAS_UK_CONTRACTS(f32, f16, bf16, same, mixed, f64)      \
+  {                                                              \
+      [EYAS_VMVX_CONTRACT_F32] = eyas_uk_contract_f32_##f32,     \
+      [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_##f16,     \
+      [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_##bf16,  \
+      [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_##same,  \
+      [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_##mixed, \
+      [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_##mixed, \
+      [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_##same,  \
+      [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_##f64,     \
+  }
+
+// Windows: OF_F32(name) is the set's own for f32; the other types are in the portable set alone.
+#define EYAS_UK_WINDOWS(OF_F32)                                         \
+  {                                                                     \
+      [EYAS_VMVX_WINDOW_MULADD] = EYAS_UK_WINDOW(OF_F32, muladd),       \
+      [EYAS_VMVX_WINDOW_ADD] = EYAS_UK_WINDOW(OF_F32, add),             \
+      [EYAS_VMVX_WINDOW_MAXIMUM] = EYAS_UK_WINDOW(OF_F32, maximum),     \
+      [EYAS_VMVX_WINDOW_MINIMUM] = EYAS_UK_WINDOW(OF_F32, minimum),     \
+      [EYAS_VMVX_WINDOW_MAXNUM] = EYAS_UK_WINDOW_FLOAT(OF_F32, maxnum), \
+      [EYAS_VMVX_WINDOW_MINNUM] = EYAS_UK_WINDOW_FLOAT(OF_F32, minnum), \
+  }
+#define EYAS_UK_WINDOW(OF_F32, name)                            \
+  {[EYAS_VMVX_TYPE_F32] = OF_F32(name),                         \
+   [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable, \
+   [EYAS_VMVX_TYPE_I8] = eyas_uk_window_##name##_i8_portable,   \
+   [EYAS_VMVX_TYPE_I32] = eyas_uk_window_##name##_i32_portable}
+#define EYAS_UK_WINDOW_FLOAT(OF_F32, name) \
+  {[EYAS_VMVX_TYPE_F32] = OF_F32(name),    \
+   [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
+#define EYAS_UK_WINDOW_PORTABLE(name) eyas_uk_window_##name##_f32_portable
 
 #define EYAS_UK_INLINE static inline __attribute__((always_inline))
 

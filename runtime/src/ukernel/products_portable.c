@@ -154,29 +154,6 @@ DEFINE_WINDOW(minnum, f64, double, MINNUM_F64)
 const eyas_uk_products_t eyas_uk_products_portable = {
     .name = "portable",
     .width = 4,
-    .contract =
-        {
-            [EYAS_VMVX_CONTRACT_F32] = eyas_uk_contract_f32_portable,
-            [EYAS_VMVX_CONTRACT_F16] = eyas_uk_contract_f16_portable,
-            [EYAS_VMVX_CONTRACT_BF16] = eyas_uk_contract_bf16_portable,
-            [EYAS_VMVX_CONTRACT_S8S8] = eyas_uk_contract_s8s8_portable,
-            [EYAS_VMVX_CONTRACT_U8S8] = eyas_uk_contract_u8s8_portable,
-            [EYAS_VMVX_CONTRACT_S8U8] = eyas_uk_contract_s8u8_portable,
-            [EYAS_VMVX_CONTRACT_U8U8] = eyas_uk_contract_u8u8_portable,
-            [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_portable,
-        },
-#define WINDOW(name) \
-  {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, EYAS_UK_WINDOW_OTHERS(name)}
-#define WINDOW_FLOAT(name)                                      \
-  {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
-   [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
-    .window =
-        {
-            [EYAS_VMVX_WINDOW_MULADD] = WINDOW(muladd),
-            [EYAS_VMVX_WINDOW_ADD] = WINDOW(add),
-            [EYAS_VMVX_WINDOW_MAXIMUM] = WINDOW(maximum),
-            [EYAS_VMVX_WINDOW_MINIMUM] = WINDOW(minimum),
-            [EYAS_VMVX_WINDOW_MAXNUM] = WINDOW_FLOAT(maxnum),
-            [EYAS_VMVX_WINDOW_MINNUM] = WINDOW_FLOAT(minnum),
-        },
+    .contract = EYAS_UK_CONTRACTS(portable, portable, portable, portable, portable, portable),
+    .window = EYAS_UK_WINDOWS(EYAS_UK_WINDOW_PORTABLE),
 };
