@@ -123,6 +123,6 @@ $(VENV)/.zoo: $(VENV)/.dependencies
 	  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["zoo"])')
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt src/eyas/module/isa.py src/eyas/module/vmvx_isa.py $(C_SOURCES)
+$(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(wildcard src/eyas/module/*isa*.py) $(C_SOURCES)
 	$(RUN) $(PIP) install -q --no-deps --no-build-isolation -e .
 	touch $@

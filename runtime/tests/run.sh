@@ -26,11 +26,7 @@ mkdir -p "$build/generated"
 includes="-I$runtime/include -I$runtime/src -I$runtime/tests -I$build/generated"
 warnings="-std=c11 -Wall -Wextra -Wpedantic -Werror -fvisibility=hidden -D_GNU_SOURCE"
 
-# Each instruction table is one Python file; see CMakeLists.txt.
-for table in isa vmvx_isa; do
-  isa=$runtime/../src/eyas/module/$table.py
-  if [ -f "$isa" ]; then "$python" "$isa" --emit-c "$build/generated/eyas_$table.h"; fi
-done
+"$python" "$runtime/tools/make_isa_headers.py" "$build/generated"
 
 # archive DIRECTORY FLAGS: all of the runtime as DIRECTORY/libeyas.a. One object a source, named
 # after its path.

@@ -12,10 +12,7 @@ runtime=$(cd "$(dirname "$0")/../.." && pwd)
 build=${BUILD_DIR:-$runtime/../build/vmvx-size}
 python=${PYTHON:-python3}
 command -v musl-gcc >/dev/null || { echo "musl-gcc is needed: make system-deps" >&2; exit 1; }
-for table in isa vmvx_isa; do
-  mkdir -p "$build"
-  "$python" "$runtime/../src/eyas/module/$table.py" --emit-c "$build/eyas_$table.h"
-done
+"$python" "$runtime/tools/make_isa_headers.py" "$build"
 
 # As in CMakeLists.txt.
 elements="-O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0 -ffp-contract=off

@@ -14,7 +14,7 @@ python=${PYTHON:-python3}
 clang=${CLANG:-clang}
 command -v "$clang" >/dev/null || { echo "clang is needed: make system-deps" >&2; exit 1; }
 mkdir -p "$build/objects" "$build/corpus"
-"$python" "$runtime/../src/eyas/module/vmvx_isa.py" --emit-c "$build/eyas_vmvx_isa.h"
+"$python" "$runtime/tools/make_isa_headers.py" "$build"
 
 flags="-std=c11 -O1 -g -D_GNU_SOURCE -w -I$runtime/include -I$runtime/src -I$runtime/tests -I$build"
 checks="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all"
