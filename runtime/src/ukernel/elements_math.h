@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "ukernel/elements_half.h"
+#include "ukernel/half.h"
 
 #if defined(__FMA__) || defined(__FP_FAST_FMAF)
 #define EYAS_UK_FUSED 1

@@ -39,7 +39,7 @@ EYAS_UK_INLINE float32x4_t some_halves(const void* p, int n) {
 #define load_lanes(p) vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t*)(p))))
 #define load_some some_halves
 #define NAME(x) eyas_uk_##x##_f16_neon
-#define load_row(p) vdupq_n_f32(eyas_uk_float_of_f16(*(const eyas_uk_u16_t*)(p)))
+#define load_row(p) vdupq_n_f32(eyas_uk_from_f16(*(const eyas_uk_u16_t*)(p)))
 #define multiply_add vfmaq_f32
 #include "ukernel/products_blocks.inc"
 #include "ukernel/products_forget.inc"

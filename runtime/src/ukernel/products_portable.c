@@ -24,8 +24,8 @@ DEFINE_READ(uint16_t)
 
 #define F32(p) read_float(p)
 #define F64(p) read_double(p)
-#define F16(p) eyas_uk_float_of_f16(read_uint16_t(p))
-#define BF16(p) eyas_uk_float_of_bf16(read_uint16_t(p))
+#define F16(p) eyas_uk_from_f16(read_uint16_t(p))
+#define BF16(p) eyas_uk_from_bf16(read_uint16_t(p))
 #define S8(p) ((uint32_t)read_int8_t(p))
 #define U8(p) ((uint32_t)read_uint8_t(p))
 
