@@ -59,57 +59,17 @@ static inline sizes_t unpack(unsigned sizes) {
   return (sizes_t){sizes >> 16, sizes >> 8 & 0xff, sizes & 0xff};
 }
 
-// One operand of a loop: a tile, or CHUNK copies of an element.
-typedef struct operand_t {
-  const char* at;
-  size_t step;
-} operand_t;
-
-static operand_t repeated(char* copies, const void* element, size_t size) {
-  memcpy(copies, element, size);
-  for (size_t filled = size; filled < CHUNK * size; filled *= 2) {
-    memcpy(copies + filled, copies, filled);
-  }
-  return (operand_t){copies, 0};
-}
-
-static inline void run(char* dst, operand_t a, operand_t b, size_t count, eyas_uk_binary_t loop,
-                       sizes_t sizes) {
-  const size_t most = a.step && b.step ? count : CHUNK;
-  while (count >= sizes.block) {
-    const size_t whole = (count < most ? count : most) & ~(sizes.block - 1);
-    loop(dst, a.at, b.at, whole);
-    dst += whole * sizes.dst, a.at += whole * a.step, b.at += whole * b.step;
-    count -= whole;
-  }
-  if (count == 0) return;
-  _Alignas(64) char rest[3][CHUNK / 2 * sizeof(int64_t)];
-  memset(rest[0] + count * a.step, 0, (sizes.block - count) * sizes.operand);
-  memset(rest[1] + count * b.step, 0, (sizes.block - count) * sizes.operand);
-  if (a.step) memcpy(rest[0], a.at, count * a.step);
-  if (b.step) memcpy(rest[1], b.at, count * b.step);
-  loop(rest[2], a.step ? rest[0] : a.at, b.step ? rest[1] : b.at, sizes.block);
-  memcpy(dst, rest[2], count * sizes.dst);
-}
-
 void eyas_uk_blocks_vv(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
                        unsigned packed) {
   const sizes_t sizes = unpack(packed);
-  run(dst, (operand_t){a, sizes.operand}, (operand_t){b, sizes.operand}, count, loop, sizes);
-}
-
-void eyas_uk_blocks_vs(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
-                       unsigned packed) {
-  _Alignas(64) char copies[CHUNK * sizeof(int64_t)];
-  const sizes_t sizes = unpack(packed);
-  run(dst, (operand_t){a, sizes.operand}, repeated(copies, b, sizes.operand), count, loop, sizes);
-}
-
-void eyas_uk_blocks_sv(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
-                       unsigned packed) {
-  _Alignas(64) char copies[CHUNK * sizeof(int64_t)];
-  const sizes_t sizes = unpack(packed);
-  run(dst, repeated(copies, a, sizes.operand), (operand_t){b, sizes.operand}, count, loop, sizes);
+  const size_t rest = count & (sizes.block - 1), whole = count - rest;
+  if (whole) loop(dst, a, b, whole);
+  if (rest == 0) return;
+  _Alignas(64) char from[2][CHUNK / 2 * sizeof(int64_t)] = {0}, to[CHUNK / 2 * sizeof(int64_t)];
+  memcpy(from[0], (const char*)a + whole * sizes.operand, rest * sizes.operand);
+  memcpy(from[1], (const char*)b + whole * sizes.operand, rest * sizes.operand);
+  loop(to, from[0], from[1], sizes.block);
+  memcpy((char*)dst + whole * sizes.dst, to, rest * sizes.dst);
 }
 
 // From the end where elements become wider in place, so that nothing is overwritten unread.

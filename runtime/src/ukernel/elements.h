@@ -14,18 +14,14 @@ void eyas_uk_elements_fill_rvv(eyas_uk_elements_t* table);
 #endif
 
 // How most entries of the tables are made: a loop over whole blocks of elements, which needs no code
-// for a rest, and one of these functions around it, which pads the rest to a block and repeats a
-// single element. They take what an entry takes, and then the loop, so that an entry is a jump.
+// for a rest, and one of these functions around it, which pads the rest to a block. They take what
+// an entry takes, and then the loop, so that an entry is a jump.
 // `sizes` says how many elements a block has, and the bytes of an element of result and operands.
 #define EYAS_UK_SIZES(block, dst, operand) ((unsigned)((block) << 16 | (dst) << 8 | (operand)))
 
 // The result may be the operand's tile, also when its elements are wider.
 void eyas_uk_blocks_v(void* dst, const void* a, size_t count, eyas_uk_unary_t loop, unsigned sizes);
 void eyas_uk_blocks_vv(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
-                       unsigned sizes);
-void eyas_uk_blocks_vs(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
-                       unsigned sizes);
-void eyas_uk_blocks_sv(void* dst, const void* a, const void* b, size_t count, eyas_uk_binary_t loop,
                        unsigned sizes);
 
 #endif  // EYAS_UKERNEL_ELEMENTS_H_

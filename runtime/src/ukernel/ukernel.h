@@ -18,7 +18,8 @@ typedef void (*eyas_uk_binary_t)(void* dst, const void* a, const void* b, size_t
 typedef void (*eyas_uk_ternary_t)(void* dst, const void* a, const void* b, const void* c,
                                   size_t count);
 
-// An instruction with two operands: both run along, or one of them is a single element.
+// An instruction with two operands: both run along, or one of them is a single element. `vs` and
+// `sv` are NULL where they would be no faster than a tile of copies.
 typedef struct eyas_uk_binary_set_t {
   eyas_uk_binary_t vv, vs, sv;
 } eyas_uk_binary_set_t;

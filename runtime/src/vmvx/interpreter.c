@@ -262,7 +262,7 @@ int eyas_vmvx_interpret(eyas_vmvx_frame_t* frame, const eyas_vmvx_cell_t** out_a
   COMPUTE(BINDING_BYTES, buffers[U(1)].size)
   H_LOCAL : {
     int64_t address = 0;
-    reason = eyas_vmvx_local_take(frame, S(1), &address);
+    reason = eyas_vmvx_local_take(frame, S(1), &budget, &address);
     if (EYAS_VMVX_UNLIKELY(reason != 0)) goto failed;
     S(0) = address;
     NEXT(2);

@@ -37,7 +37,15 @@ static bool take_again(eyas_vmvx_frame_t* f, uint64_t bytes, int64_t* out_addres
   return false;
 }
 
-int eyas_vmvx_local_take(eyas_vmvx_frame_t* f, int64_t bytes, int64_t* out_address) {
+static bool spend(uint64_t* budget, uint64_t bytes) {
+  uint64_t steps = bytes / BYTES_PER_STEP;
+  if (steps >= *budget) return false;
+  *budget -= steps;
+  return true;
+}
+
+int eyas_vmvx_local_take(eyas_vmvx_frame_t* f, int64_t bytes, uint64_t* budget,
+                         int64_t* out_address) {
   uint32_t number = f->buffer_count - first_local(f);
   if (bytes < 0 || (uint64_t)bytes > EYAS_VMVX_MAX_LOCAL_BYTES) return EYAS_VMVX_FAIL_LOCAL;
   if (take_again(f, (uint64_t)bytes, out_address)) return 0;
@@ -50,6 +58,7 @@ int eyas_vmvx_local_take(eyas_vmvx_frame_t* f, int64_t bytes, int64_t* out_addre
     f->local_at += taken;
   } else {
     if (taken > EYAS_VMVX_MAX_LOCAL_BYTES - f->local_heap_bytes) return EYAS_VMVX_FAIL_LOCAL;
+    if (!spend(budget, taken)) return EYAS_VMVX_FAIL_BUDGET;
     // Zeros, not what another module has left there.
     char* heap = calloc(1, taken + HEAP_HEADER_BYTES + LINE_BYTES);
     if (!heap) return EYAS_VMVX_FAIL_MEMORY;
@@ -92,13 +101,6 @@ void eyas_vmvx_local_release(eyas_vmvx_frame_t* f, int64_t address) {
 
 void eyas_vmvx_local_reset(eyas_vmvx_frame_t* f) {
   while (f->buffer_count > first_local(f)) drop_last(f);
-}
-
-static bool spend(uint64_t* budget, uint64_t bytes) {
-  uint64_t steps = bytes / BYTES_PER_STEP;
-  if (steps >= *budget) return false;
-  *budget -= steps;
-  return true;
 }
 
 static int write_failure(const eyas_vmvx_frame_t* f, int64_t address, const eyas_vmvx_span_t* span) {

@@ -4,7 +4,8 @@
 
 #include "vmvx/function.h"
 
-int eyas_vmvx_local_take(eyas_vmvx_frame_t* f, int64_t bytes, int64_t* out_address);
+int eyas_vmvx_local_take(eyas_vmvx_frame_t* f, int64_t bytes, uint64_t* budget,
+                         int64_t* out_address);
 // Gives memory back: nothing can reach it any more, and it is used again when all that was taken
 // after it has been given back too.
 void eyas_vmvx_local_release(eyas_vmvx_frame_t* f, int64_t address);

@@ -9,6 +9,10 @@
 
 #define ALIGN_UP(value) (((value) + 63) & ~(size_t)63)
 
+// The table of buffers has the only pointers in scratch memory. It is first and has one size for
+// every function, since all that lies behind it can be read as local memory by the next function.
+#define MAX_BUFFERS (EYAS_VMVX_MAX_BINDINGS + 1 + EYAS_VMVX_MAX_LOCALS)
+
 static int32_t failure_code(const eyas_vmvx_function_t* function, int reason,
                             const eyas_vmvx_cell_t* at) {
   if (reason == EYAS_VMVX_FAIL_DATA) return EYAS_WORKGROUP_BAD_DATA;
@@ -59,13 +63,12 @@ static void next_workgroup(const eyas_dispatch_t* dispatch, eyas_workgroup_t* wo
 int32_t eyas_vmvx_run(const eyas_vmvx_function_t* function, const eyas_dispatch_t* dispatch,
                       eyas_workgroup_t* workgroup, uint64_t count, uint64_t budget) {
   const size_t scalar_bytes = ALIGN_UP(function->scalar_count * sizeof(int64_t));
-  const size_t buffers_bytes =
-      ALIGN_UP((function->binding_count + 1 + EYAS_VMVX_MAX_LOCALS) * sizeof(eyas_vmvx_buffer_t));
+  const size_t buffers_bytes = ALIGN_UP(MAX_BUFFERS * sizeof(eyas_vmvx_buffer_t));
   const size_t tiles_bytes =
       function->tile_count
           ? (function->tile_count + EYAS_VMVX_SPARE_TILES) * (size_t)EYAS_VMVX_TILE_STRIDE
           : 0;
-  const size_t bytes = scalar_bytes + buffers_bytes + tiles_bytes;
+  const size_t bytes = buffers_bytes + scalar_bytes + tiles_bytes;
   char* memory = workgroup->scratch;
   char* heap = NULL;
   uint64_t released[EYAS_VMVX_MAX_LOCALS / 64] = {0};
@@ -76,16 +79,15 @@ int32_t eyas_vmvx_run(const eyas_vmvx_function_t* function, const eyas_dispatch_
   if (bytes <= workgroup->scratch_bytes) {
     frame.local_at = memory + bytes;
     frame.local_end = memory + (workgroup->scratch_bytes & ~(uint64_t)63);
-  } else {
+  } else {  // local memory comes from the heap, too
     memory = heap = aligned_alloc(64, bytes);
     if (!heap) return failure_code(function, EYAS_VMVX_FAIL_MEMORY, NULL);
     memset(heap, 0, bytes);
-    frame.local_at = workgroup->scratch;
-    frame.local_end = frame.local_at + (workgroup->scratch_bytes & ~(uint64_t)63);
+    frame.local_at = frame.local_end = memory + bytes;
   }
-  frame.tiles = memory;
-  frame.scalars = (int64_t*)(memory + tiles_bytes);
-  frame.buffers = (eyas_vmvx_buffer_t*)(memory + tiles_bytes + scalar_bytes);
+  frame.buffers = (eyas_vmvx_buffer_t*)memory;
+  frame.scalars = (int64_t*)(memory + buffers_bytes);
+  frame.tiles = memory + buffers_bytes + scalar_bytes;
   int reason = bind(&frame) ? 0 : EYAS_VMVX_FAIL_DISPATCH;
   const eyas_vmvx_cell_t* at = NULL;
   for (; count > 0 && !reason; --count) {

@@ -229,7 +229,7 @@ static const char* select_binary(eyas_vmvx_decoder_t* d, const eyas_uk_binary_se
                                  int dst_bytes, int bytes) {
   const int64_t* v = d->operands;
   TRY(check_modes(v[3], 2));
-  if (!set->vv || !set->vs || !set->sv) return no_kernel;
+  if (!set->vv) return no_kernel;
   int extent = result_mode(v[3]), a = mode(v[3], 0), b = mode(v[3], 1);
   // A kernel may write where it reads, if it is the same element.
   bool a_apart = v[0] != v[1] || (a == extent && dst_bytes == bytes);

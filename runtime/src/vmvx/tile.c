@@ -120,6 +120,15 @@ static int plainer(const eyas_vmvx_frame_t* f, int extent) {
   return (has_rows ? 0 : EYAS_VMVX_EXTENT_ROW) | (has_columns ? 0 : EYAS_VMVX_EXTENT_COLUMN);
 }
 
+// An operand with copies of its elements, in a spare tile where it needs them.
+static const char* widened(const eyas_vmvx_frame_t* f, unsigned spare, const char* tile,
+                           unsigned bytes, int from, int to) {
+  if (from == to) return tile;
+  char* wide = eyas_vmvx_spare_tile(f, spare);
+  eyas_vmvx_tile_expand(f, wide, tile, bytes, from, to);
+  return wide;
+}
+
 void eyas_vmvx_tile_binary(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
   const eyas_uk_binary_set_t* set = at[3].pointer;
   char* dst = eyas_vmvx_tile(f, at[1].u[0]);
@@ -135,27 +144,25 @@ void eyas_vmvx_tile_binary(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
   const size_t count = f->counts[to], columns = f->columns;
   if (a_mode == to && b_mode == to) {
     set->vv(out, a, b, count);
-  } else if (a_mode == to && b_mode == EYAS_VMVX_EXTENT_ONE) {
+  } else if (a_mode == to && b_mode == EYAS_VMVX_EXTENT_ONE && set->vs) {
     set->vs(out, a, b, count);
-  } else if (a_mode == EYAS_VMVX_EXTENT_ONE && b_mode == to) {
+  } else if (a_mode == EYAS_VMVX_EXTENT_ONE && b_mode == to && set->sv) {
     set->sv(out, a, b, count);
   } else {
-    // The shape is FULL, or both operands are smaller than it.
     bool a_row = !(a_mode & EYAS_VMVX_EXTENT_COLUMN), b_row = !(b_mode & EYAS_VMVX_EXTENT_COLUMN);
-    if (to == EYAS_VMVX_EXTENT_FULL && columns >= SHORT_ROW && (a_row || b_row)) {
+    eyas_uk_binary_t kernel = a_row && b_row ? set->vv : a_row ? set->vs : b_row ? set->sv : NULL;
+    if (to == EYAS_VMVX_EXTENT_FULL && columns >= SHORT_ROW && kernel) {
       size_t pitch = columns * bytes;
       size_t a_step = a_mode == to ? pitch : a_mode == EYAS_VMVX_EXTENT_COLUMN ? bytes : 0;
       size_t b_step = b_mode == to ? pitch : b_mode == EYAS_VMVX_EXTENT_COLUMN ? bytes : 0;
-      eyas_uk_binary_t kernel = a_row && b_row ? set->vv : a_row ? set->vs : set->sv;
       char* row = out;
       for (size_t r = 0; r < f->rows; ++r, a += a_step, b += b_step, row += columns * dst_bytes) {
         kernel(row, a, b, columns);
       }
     } else {
-      char *wide_a = eyas_vmvx_spare_tile(f, 0), *wide_b = eyas_vmvx_spare_tile(f, 1);
-      eyas_vmvx_tile_expand(f, wide_a, a, bytes, a_mode, to);
-      eyas_vmvx_tile_expand(f, wide_b, b, bytes, b_mode, to);
-      set->vv(out, wide_a, wide_b, count);
+      a = widened(f, 0, a, bytes, a_mode, to);
+      b = widened(f, 1, b, bytes, b_mode, to);
+      set->vv(out, a, b, count);
     }
   }
   if (out != dst) memcpy(dst, out, count * dst_bytes);

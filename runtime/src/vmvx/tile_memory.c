@@ -66,6 +66,8 @@ int eyas_vmvx_tile_load_inside(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at)
   // inside, and what it reaches is checked from there.
   uint64_t begin = (uint64_t)address + (uint64_t)first_row * (uint64_t)row_bytes +
                    (uint64_t)first * (uint64_t)column_bytes;
+  if (rows == 1) row_bytes = 0;
+  if (columns == 1) column_bytes = 0;
   eyas_vmvx_span_t span = {0, memory_bytes, false};
   eyas_vmvx_span_add(&span, (int64_t)rows - 1, row_bytes);
   eyas_vmvx_span_add(&span, (int64_t)columns - 1, column_bytes);
@@ -75,16 +77,13 @@ int eyas_vmvx_tile_load_inside(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at)
   eyas_vmvx_tile_fill(tile, otherwise, bytes, first_row * f->columns);
   eyas_vmvx_tile_fill(tile + end_row * pitch, otherwise, bytes, (f->rows - end_row) * f->columns);
   tile += first_row * pitch;
-  if (rows == 1) row_bytes = 0;
-  if (columns == 1) column_bytes = 0;
   if (columns == f->columns) {
     load(tile, memory, rows, columns, row_bytes, column_bytes);
     return 0;
   }
   for (size_t r = 0; r < rows; ++r, tile += pitch) {
     eyas_vmvx_tile_fill(tile, otherwise, bytes, first);
-    load(tile + first * bytes, (const char*)((uintptr_t)memory + r * (uintptr_t)row_bytes), 1, columns,
-         row_bytes, column_bytes);
+    load(tile + first * bytes, memory + (int64_t)r * row_bytes, 1, columns, 0, column_bytes);
     eyas_vmvx_tile_fill(tile + end * bytes, otherwise, bytes, f->columns - end);
   }
   return 0;
@@ -265,8 +264,8 @@ int eyas_vmvx_tile_window(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
   k.a = eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[1]), &a, false);
   if (f->rows == 1) k.a_row_bytes = 0;
   if (!reads_b) k.loops[0].b_bytes = k.loops[1].b_bytes = 0;
-  k.b = reads_b ? eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[3]), &b, false) : NULL;
-  if (EYAS_VMVX_UNLIKELY(!k.a || (reads_b && !k.b))) return EYAS_VMVX_FAIL_BOUNDS;
+  k.b = reads_b ? eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[3]), &b, false) : k.a;
+  if (EYAS_VMVX_UNLIKELY(!k.a || !k.b)) return EYAS_VMVX_FAIL_BOUNDS;
   if (EYAS_VMVX_UNLIKELY(!spend(f, k.loops, 2))) return EYAS_VMVX_FAIL_BUDGET;
   ((eyas_uk_window_fn_t)at[4].function)(&k);
   return 0;

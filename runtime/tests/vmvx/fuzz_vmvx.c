@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "eyas/executable.h"
+#include "ukernel/ukernel.h"
 #include "vmvx/vmvx.h"
 
 enum { BINDING_BYTES = 4096, MAX_BINDINGS = 8, BUDGET = 2000, MAX_CODE_BYTES = 1 << 14 };
@@ -39,8 +40,22 @@ static void prepare(void) {
   scratch = aligned_alloc(64, EYAS_MIN_SCRATCH_BYTES);
 }
 
+// Every set of microkernels that this CPU runs and every width: the bytes decide which.
+static void choose_settings(const uint8_t* data, size_t length) {
+  static const char* const sets[] = {"", "portable", "sse2", "avx2", "avx512", "neon", "rvv"};
+  static const char* const widths[] = {"", "1", "2", "4", "8"};
+  uint32_t hash = 2166136261u;
+  for (size_t i = 0; i < length; ++i) hash = (hash ^ data[i]) * 16777619u;
+  hash ^= hash >> 15;
+  const char* set = sets[hash % 7];
+  if (!eyas_uk_products(set)) set = "";
+  setenv("EYAS_VMVX_KERNELS", set, 1);
+  setenv("EYAS_VMVX_WIDTH", widths[hash / 7 % 5], 1);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t length) {
   if (!scratch) prepare();
+  choose_settings(data, length);
   eyas_vmvx_executable_t* executable = NULL;
   eyas_status_t status = eyas_vmvx_load(data, length, &executable);
   if (status) {

@@ -432,6 +432,57 @@ static void test_local(void) {
   OP(&code, LOCAL, 3, 2);
   OP(&code, BR, head);
   CHECK_FAILS(run_two(), RESOURCE_EXHAUSTED, "too much local memory");
+  // Memory of the heap costs steps: a loop that takes and releases would run for long otherwise.
+  start();
+  OP(&code, CONST, 2, 1 << 24);
+  OP(&code, LOCAL, 3, 2);
+  RETURN(&code);
+  launch_t l = {.bindings = {exact(64), exact(64)}, .budget = 1 << 18};
+  CHECK_FAILS(launch(two, &code, l), RESOURCE_EXHAUSTED, "budget");
+  l.budget = (1 << 18) + 1;
+  CHECK_OK(launch(two, &code, l));
+  free(l.bindings[0].memory);
+  free(l.bindings[1].memory);
+}
+
+// Scratch memory is not cleared between functions of one executable. What one function leaves there
+// may be read by the next as local memory, and must not have addresses of this process in it.
+static void test_no_addresses(void) {
+  static bytes_t many_tiles, file;
+  many_tiles.count = 0;
+  RETURN(&many_tiles);
+  code.count = 0;
+  OP(&code, BINDING, 0, 0);
+  OP(&code, BINDING_BYTES, 1, 0);
+  OP(&code, LOCAL, 2, 1);
+  OP(&code, COPY, 0, 2, 1);
+  RETURN(&code);
+  put_start(&file, 2);
+  put_function(&file, (header_t){.name = "a", .tiles = 32, .bindings = 1}, &many_tiles);
+  put_function(&file, (header_t){.name = "b", .scalars = 3, .bindings = 1, .writes = 1}, &code);
+  eyas_vmvx_executable_t* executable = NULL;
+  CHECK_OK(load_bytes(&file, &executable));
+  enum { SEEN = 400 * 1024 };
+  char* seen = malloc(SEEN);
+  void* scratch = aligned_alloc(64, EYAS_MIN_SCRATCH_BYTES);
+  memset(scratch, 0, EYAS_MIN_SCRATCH_BYTES);
+  memset(seen, 0, SEEN);
+  uint64_t bytes = SEEN;
+  void* bindings[] = {seen};
+  eyas_dispatch_t dispatch = {.bindings = bindings,
+                              .binding_bytes = &bytes,
+                              .binding_count = 1,
+                              .workgroup_count = {1, 1, 1}};
+  for (uint32_t i = 0; i < 2; ++i) {
+    eyas_workgroup_t workgroup = {.scratch = scratch, .scratch_bytes = EYAS_MIN_SCRATCH_BYTES};
+    CHECK(eyas_vmvx_run(eyas_vmvx_function(executable, i), &dispatch, &workgroup, 1, 0) == 0);
+  }
+  bool found = false;
+  for (size_t i = 0; i + 8 <= SEEN; i += 8) found = found || memcmp(seen + i, bindings, 8) == 0;
+  CHECK(!found);
+  free(seen);
+  free(scratch);
+  eyas_vmvx_unload(executable);
 }
 
 static void test_copy_fill(void) {
@@ -521,6 +572,7 @@ int main(void) {
   test_load_rows();
   test_load_inside();
   test_local();
+  test_no_addresses();
   test_copy_fill();
   test_dispatch();
   return check_summary("vmvx/memory");
