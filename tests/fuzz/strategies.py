@@ -38,8 +38,13 @@ OPTIONAL = (
     "contraction",
     "windows",
     "rows",
+    "fuse-attention",
+    "pack-weights",
+    "microkernels",
+    "attention",
 )
-"""All that can be switched off but `widen-accumulators`, without which sums of narrow floats have other bounds."""
+"""What is switched off now and then; not `widen-accumulators`, without which sums of narrow floats have other
+bounds."""
 
 
 def ops_of(frontend: str) -> list[str]:
