@@ -22,10 +22,11 @@ from torch_mlir import ir as mlir
 import eyas
 from eyas.api import ForeignModule
 from eyas.codegen.common.kernel import Access, Nest, Statement
+from eyas.codegen.common.schedule import Tile
+from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.llvm_cpu.backend import emit_assembly
 from eyas.codegen.llvm_cpu.compile import select_strategy
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
-from eyas.codegen.llvm_cpu.schedule import GridAxis, Tile
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
 from eyas.dialects import flow
 from eyas.ir import make_context, parse_module, run_upstream

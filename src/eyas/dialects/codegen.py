@@ -27,7 +27,7 @@ class Codegen(Dialect, name="codegen"):
 class StrategyAttr(Codegen.Attribute, name="strategy"):
     """The strategy's name, and its schedule: per nest a tile (width, vector loop, vectors, unroll loop, unroll, loops
     inside the lanes; -1 for no loop), per grid axis a loop and the piece of one workgroup, and the bindings that lie in
-    panels. Whether a schedule is legal for a kernel is checked by `eyas.codegen.llvm_cpu.schedule.check_schedule` when
+    panels. Whether a schedule is legal for a kernel is checked by `check_schedule` of the target's `schedule.py` when
     it is used."""
 
     strategy: mlir.StringAttr

@@ -13,15 +13,16 @@ from dataclasses import replace
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, scf
 
+from eyas.codegen.common.combine import combiner_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
+from eyas.codegen.common.panels import in_panels
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.body import Lane, evaluate_body
-from eyas.codegen.llvm_cpu.combine import combiner_of
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.memory import Memory
 from eyas.codegen.llvm_cpu.next_panel import NextPanel
-from eyas.codegen.llvm_cpu.panels import in_panels, in_scratch, staged_loops
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
+from eyas.codegen.llvm_cpu.staging import in_scratch, staged_loops
 from eyas.codegen.llvm_cpu.tile_loads import Block, Indices, TileContext, TileLoads
 
 

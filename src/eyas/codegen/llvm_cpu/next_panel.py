@@ -13,8 +13,8 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
 from eyas.codegen.common.kernel import Access, Nest
+from eyas.codegen.common.schedule import Tile
 from eyas.codegen.llvm_cpu.memory import Memory
-from eyas.codegen.llvm_cpu.schedule import Tile
 from eyas.codegen.llvm_cpu.tile_loads import TileLoads
 
 # With more blocks of rows than this to a panel there is nothing to gain.

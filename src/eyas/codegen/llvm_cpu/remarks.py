@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
 from eyas.targets import Target
 
 # A tile that does this part of useful work is full enough.

@@ -13,9 +13,9 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, scf
 
 from eyas.codegen.common.kernel import Access, Nest, Statement
+from eyas.codegen.common.schedule import Tile
 from eyas.codegen.common.windows import Window, strip_guards, windows_of
 from eyas.codegen.llvm_cpu.emit import NestEmitter
-from eyas.codegen.llvm_cpu.schedule import Tile
 from eyas.codegen.llvm_cpu.tile_loads import Block, Indices, TileLoads
 
 _MAX_UNROLLED = 25

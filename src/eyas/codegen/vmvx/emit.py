@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.common.combine import combiner_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement, Unsupported
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.llvm_cpu.combine import combiner_of
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
 from eyas.codegen.vmvx import body
 from eyas.codegen.vmvx.builder import Builder, Scalar
 from eyas.codegen.vmvx.builder import Tile as Value

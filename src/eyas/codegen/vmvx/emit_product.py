@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eyas.codegen.common.kernel import Access, Nest, Storage, Unsupported
+from eyas.codegen.common.panels import in_panels
+from eyas.codegen.common.schedule import Tile
 from eyas.codegen.common.sizes import ZERO, Size, product
-from eyas.codegen.llvm_cpu.panels import in_panels
-from eyas.codegen.llvm_cpu.schedule import Tile
 from eyas.codegen.vmvx.builder import Scalar
 from eyas.codegen.vmvx.builder import Tile as Value
 from eyas.codegen.vmvx.emit import Bounds, KernelEmitter

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from eyas.codegen.common.kernel import Access, Nest, Statement, Unsupported
+from eyas.codegen.common.schedule import Tile
 from eyas.codegen.common.windows import Window, strip_guards, windows_of
-from eyas.codegen.llvm_cpu.schedule import Tile
 from eyas.codegen.vmvx.builder import Scalar
 from eyas.codegen.vmvx.builder import Tile as Value
 from eyas.codegen.vmvx.emit import Bounds, KernelEmitter, NestEmitter

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eyas.codegen.common.combine import combiner_of
 from eyas.codegen.common.kernel import Access, Nest, Unsupported
+from eyas.codegen.common.schedule import Tile
 from eyas.codegen.common.sizes import ONE, ZERO
-from eyas.codegen.llvm_cpu.combine import combiner_of
-from eyas.codegen.llvm_cpu.schedule import Tile
 from eyas.codegen.vmvx.builder import Tile as Value
 from eyas.codegen.vmvx.emit import Bounds, KernelEmitter
 from eyas.codegen.vmvx.emit_sum import SumEmitter

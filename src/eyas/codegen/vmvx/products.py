@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.common.combine import combiner_of
 from eyas.codegen.common.kernel import Access, Nest
 from eyas.codegen.common.sizes import ZERO
-from eyas.codegen.llvm_cpu.combine import combiner_of
 from eyas.codegen.vmvx.types import rounding
 from eyas.ir.walk import defining_op
 from eyas.module.vmvx_isa import CONTRACTIONS

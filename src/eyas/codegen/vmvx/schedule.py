@@ -8,8 +8,8 @@ exactly so many. How many columns that leaves is for the runtime to say.
 from __future__ import annotations
 
 from eyas.codegen.common.kernel import Kernel, Nest
-from eyas.codegen.llvm_cpu.panels import why_not_packed
-from eyas.codegen.llvm_cpu.schedule import MAX_GRID_AXES, Schedule, Tile
+from eyas.codegen.common.panels import why_not_packed
+from eyas.codegen.common.schedule import Schedule, Tile, check_grid
 from eyas.module.vmvx_isa import PANEL, UNIT_COLUMNS, UNIT_ROWS
 
 MAX_ROWS = UNIT_ROWS * UNIT_COLUMNS
@@ -22,18 +22,8 @@ def check_schedule(schedule: Schedule, kernel: Kernel) -> str | None:
     for number, (tile, nest) in enumerate(zip(schedule.tiles, kernel.nests, strict=True)):
         if (problem := _check_tile(tile, nest, number, kernel)) is not None:
             return f"tile {number}: {problem}"
-    if len(schedule.grid) > MAX_GRID_AXES:
-        return f"{len(schedule.grid)} grid axes; at most {MAX_GRID_AXES} are allowed"
-    allowed = range(kernel.common) if len(kernel.nests) > 1 else kernel.nests[0].parallel if kernel.nests else []
-    for axis in schedule.grid:
-        if axis.loop not in allowed:
-            return f"grid over loop {axis.loop}; workgroups may only divide the loops {list(allowed)}"
-        if axis.tile < 1:
-            return f"a piece of {axis.tile} of loop {axis.loop}; it must be at least 1"
-        if kernel.block and axis.loop == kernel.shared and axis.tile % kernel.block:
-            return f"pieces of {axis.tile} of loop {axis.loop} do not hold whole blocks of {kernel.block}"
-        if schedule.packed and schedule.tiles[0].vector_loop == axis.loop and axis.tile % PANEL:
-            return f"pieces of {axis.tile} of loop {axis.loop} do not hold whole panels of {PANEL}"
+    if (problem := check_grid(schedule, kernel)) is not None:
+        return problem
     for binding in schedule.packed:
         if (problem := why_not_packed(kernel, schedule.tiles, binding)) is not None:
             return f"binding {binding} cannot lie in panels: {problem}"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import constant_int
-from eyas.codegen.llvm_cpu.panels import pack
+from eyas.codegen.common.panels import pack
 from eyas.dialects import codegen, flow
 from eyas.frontends.parameters import Parameter, on_disk
 from eyas.ir import Pass

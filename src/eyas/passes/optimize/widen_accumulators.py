@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, linalg
 
-from eyas.codegen.llvm_cpu.combine import combiner_of
+from eyas.codegen.common.combine import combiner_of
 from eyas.ir import Pass
 from eyas.ir.structured import empty_like, fill_value, generic, split_operands
 from eyas.ir.walk import defining_op, entry_block, functions

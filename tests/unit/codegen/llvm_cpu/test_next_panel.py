@@ -6,10 +6,10 @@ import pytest
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Access, Nest, Storage
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.compile import generalized, kernel_of
 from eyas.codegen.llvm_cpu.next_panel import NextPanel
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
 from eyas.codegen.llvm_cpu.strategies.contraction import Contraction
 from eyas.ir import make_context, parse_module
 

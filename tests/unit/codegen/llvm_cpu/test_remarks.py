@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.llvm_cpu.compile import generalized, kernel_of, select_strategy
 from eyas.codegen.llvm_cpu.remarks import remarks
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
 from eyas.ir import make_context, mlir, parse_module
 from eyas.targets import Target
 

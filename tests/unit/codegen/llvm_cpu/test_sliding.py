@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from eyas.codegen.common.kernel import Nest, Statement
+from eyas.codegen.common.schedule import Tile
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.common.windows import Window
-from eyas.codegen.llvm_cpu.schedule import Tile
 from eyas.codegen.llvm_cpu.sliding import row_tiles, unrolled_reductions
 
 ROWS, CHANNELS, DOWN, ACROSS = range(4)

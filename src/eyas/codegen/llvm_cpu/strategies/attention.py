@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from eyas.codegen.common.distribute import distribute
 from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size, product
-from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, Tile
+from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
-from eyas.codegen.llvm_cpu.strategies.distribute import distribute
 from eyas.codegen.llvm_cpu.strategies.rows import choose_tile, nest_is_scalar
 from eyas.targets import Target
 

@@ -9,10 +9,12 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common import strategy as common
 from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.schedule import Schedule
+from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.llvm_cpu.emit import emit_kernel
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.remarks import remarks
-from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, check_schedule
+from eyas.codegen.llvm_cpu.schedule import check_schedule
 from eyas.targets import Target
 
 

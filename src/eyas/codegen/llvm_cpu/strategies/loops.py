@@ -13,8 +13,8 @@ from torch_mlir.dialects import arith, memref, scf
 
 from eyas.codegen.common.bufferize import bufferize, inline_body
 from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.llvm_cpu.interface import Interface
-from eyas.codegen.llvm_cpu.schedule import GridAxis
 from eyas.codegen.llvm_cpu.strategies.base import Strategy
 from eyas.targets import Target
 

@@ -10,12 +10,12 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.common.combine import combiner_of
+from eyas.codegen.common.distribute import distribute
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.llvm_cpu.combine import combiner_of
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
-from eyas.codegen.llvm_cpu.strategies.distribute import distribute
 from eyas.targets import Target
 
 _REDUCTION_ACCUMULATORS = 4

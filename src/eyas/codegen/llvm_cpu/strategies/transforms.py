@@ -11,11 +11,12 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.schedule import Schedule, Tile
+from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.common.transform import TileTransform, transform_of
 from eyas.codegen.llvm_cpu.emit import emit_kernel
 from eyas.codegen.llvm_cpu.emit_transform import TransformEmitter
 from eyas.codegen.llvm_cpu.interface import Interface
-from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, Tile
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
 from eyas.codegen.llvm_cpu.strategies.rows import choose_tile
 from eyas.targets import Target

@@ -12,11 +12,13 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.common.windows import Window, windows_of
 from eyas.codegen.llvm_cpu.emit import emit_kernel
 from eyas.codegen.llvm_cpu.interface import Interface
-from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, Tile, check_schedule
+from eyas.codegen.llvm_cpu.schedule import check_schedule
 from eyas.codegen.llvm_cpu.sliding import SMALL_WINDOW, SlidingNest, row_tiles
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
 from eyas.codegen.llvm_cpu.strategies.contraction import lone_sum, packable_weights, panel_operand, register_tile

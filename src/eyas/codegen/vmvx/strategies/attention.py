@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from eyas.codegen.common.distribute import distribute
 from eyas.codegen.common.kernel import Kernel, Nest
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import product
 from eyas.codegen.common.strategy import GridAxis
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
-from eyas.codegen.llvm_cpu.strategies.distribute import distribute
 from eyas.codegen.vmvx.emit import NestEmitter
 from eyas.codegen.vmvx.emit_product import ProductEmitter
 from eyas.codegen.vmvx.products import Product, product_of

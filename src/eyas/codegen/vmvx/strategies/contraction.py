@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from eyas.codegen.common.distribute import distribute_panels
 from eyas.codegen.common.kernel import Kernel, Nest
+from eyas.codegen.common.panels import why_not_packed
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import ONE, ZERO, Size
 from eyas.codegen.common.sizes import product as product_of_sizes
 from eyas.codegen.common.windows import Window
-from eyas.codegen.llvm_cpu.panels import why_not_packed
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
-from eyas.codegen.llvm_cpu.strategies.distribute import distribute_panels
 from eyas.codegen.vmvx.emit import NestEmitter
 from eyas.codegen.vmvx.emit_product import ProductEmitter
 from eyas.codegen.vmvx.emit_sum import why_no_rows, without_padding

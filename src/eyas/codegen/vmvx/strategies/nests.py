@@ -9,8 +9,8 @@ from typing import TypeVar
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Kernel, Unsupported
+from eyas.codegen.common.schedule import Schedule
 from eyas.codegen.common.strategy import GridAxis
-from eyas.codegen.llvm_cpu.schedule import Schedule
 from eyas.codegen.vmvx.blocks import in_blocks
 from eyas.codegen.vmvx.builder import Builder
 from eyas.codegen.vmvx.emit import NestEmitter, emit_kernel

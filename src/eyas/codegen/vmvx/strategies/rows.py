@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from eyas.codegen.common.combine import combiner_of
+from eyas.codegen.common.distribute import distribute
 from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import ONE, ZERO, Size
-from eyas.codegen.llvm_cpu.combine import combiner_of
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
-from eyas.codegen.llvm_cpu.strategies.distribute import distribute
 from eyas.codegen.vmvx.blocks import in_blocks
 from eyas.codegen.vmvx.strategies.nests import NestStrategy
 from eyas.module.vmvx_isa import MAX_ELEMENTS, PANEL

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from eyas.codegen.common.distribute import distribute
 from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import ONE
-from eyas.codegen.llvm_cpu.schedule import Schedule, Tile
-from eyas.codegen.llvm_cpu.strategies.distribute import distribute
 from eyas.codegen.vmvx.emit import NestEmitter
 from eyas.codegen.vmvx.emit_sum import why_no_rows, without_padding
 from eyas.codegen.vmvx.emit_window import LEVELS, WindowEmitter, pooled_of

@@ -6,8 +6,9 @@ import pytest
 
 from eyas.codegen.common.backend import generalized, kernel_of
 from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.llvm_cpu.schedule import GridAxis, Schedule, Tile
+from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.vmvx.compile import BACKEND
 from eyas.codegen.vmvx.schedule import check_schedule
 from eyas.ir import make_context, mlir, parse_module

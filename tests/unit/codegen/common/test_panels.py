@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import eyas
-from eyas.codegen.llvm_cpu.panels import pack
+from eyas.codegen.common.panels import pack
 
 
 def test_panels_are_contiguous_and_the_rest_follows():

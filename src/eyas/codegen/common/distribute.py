@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.schedule import Tile
 from eyas.codegen.common.sizes import Size, product
-from eyas.codegen.llvm_cpu.schedule import GridAxis, Tile
+from eyas.codegen.common.strategy import GridAxis
 
 # A workgroup costs about 0.1 us to claim and start; this many scalar operations take some 10 us.
 _MINIMUM_POINTS = 16_384
