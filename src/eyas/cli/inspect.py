@@ -66,6 +66,7 @@ def describe(path: Path, opened: Container) -> dict[str, Any]:
             {"name": e.name, "format": e.format, "features": list(e.features), "bytes": len(opened.executables[e.name])}
             for e in program.executables
         ],
+        **({"vmvx_here": _vmvx_here()} if any(e.format == VMVX for e in program.executables) else {}),
         "kernels": manifest.get("kernels", []),
         "flops": manifest.get("flops"),
         "parameter_bytes": container.stored_bytes(program.parameters),
@@ -104,7 +105,8 @@ def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
         used[kernel["strategy"]] = used.get(kernel["strategy"], 0) + 1
     by_strategy = ", ".join(f"{count} {name}" for name, count in used.items())
     rows.append(("kernels", f"{len(report['kernels'])}" + (f": {by_strategy}" if used else "")))
-    if any(one["format"] == VMVX for one in report["executables"]):
+    if here := report.get("vmvx_here"):
+        rows.append(("runs here with", f"{here['kernels']} microkernels, {here['width']} unit tiles an instruction"))
         rows += _plain_loops(report["kernels"])
     if report["flops"]:
         of_what = "a call" if len(report["functions"]) == 1 else "in one call of each entry point"
@@ -126,6 +128,14 @@ def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
     if parameters and report["parameters"]:
         print()
         print_table([(p["name"], f"{p['dtype']}{p['shape']}", show_bytes(p["bytes"])) for p in report["parameters"]])
+
+
+def _vmvx_here() -> dict[str, Any]:
+    """What bytecode runs with on this machine: the module itself runs with any."""
+    from eyas.runtime import devices
+
+    device = devices()[0]
+    return {"kernels": device.kernels, "width": device.width}
 
 
 def _plain_loops(kernels: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -147,6 +147,20 @@ def test_bytecode_is_compiled_shown_and_runs_here(eyas, model, tmp_path):
     assert "plain loops, one element at a time" in why
 
 
+def test_a_portable_module_says_its_strategies_and_what_it_runs_with_here(eyas, model, module, tmp_path, monkeypatch):
+    path = tmp_path / "portable.eyas"
+    assert eyas("compile", model, "-o", path, "--target", "vmvx").code == 0
+    monkeypatch.setenv("EYAS_VMVX_KERNELS", "portable")
+    monkeypatch.setenv("EYAS_VMVX_WIDTH", "2")
+    report = eyas("inspect", path, "--json").json
+    assert report["vmvx_here"] == {"kernels": "portable", "width": 2}
+    text = eyas("inspect", path, "--kernels").out
+    assert "portable microkernels, 2 unit tiles an instruction" in text
+    assert all(f"\n{kernel['name']}: {kernel['strategy']} " in text for kernel in report["kernels"])
+    assert "contraction" in {kernel["strategy"] for kernel in report["kernels"]}
+    assert "vmvx_here" not in eyas("inspect", module, "--json").json and "unit tiles" not in eyas("inspect", module).out
+
+
 def test_opt_runs_our_passes_and_upstream_ones(eyas, model):
     done = eyas("opt", model, "--passes", "convert-elementwise-to-linalg,tie-shapes,cse")
     assert done.code == 0 and "arith.addf %x" not in done.out and "linalg.generic" in done.out
