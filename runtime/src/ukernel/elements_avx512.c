@@ -6,5 +6,6 @@
 #include <immintrin.h>
 #define SET avx512
 #define HOT_ONLY
+#define FLOATS_ONLY  // integers are seldom hot, and AVX2's vectors serve them
 #include "ukernel/elements_set.inc"
 #endif

@@ -1,6 +1,6 @@
 // What each instruction does to one element: lists for X(kept, OP, TYPE, expression), where `kept`
-// is HOT for what every set compiles anew and RARE for what faster sets take from the portable one,
-// to keep the code small. In an expression, `x` (or `a` and `b`) are the elements, S their type, U
+// is HOT for what every set compiles anew, INTEGER for what only some do, and RARE for what faster
+// sets take from the portable one, to keep the code small. In an expression, `x` (or `a` and `b`) are the elements, S their type, U
 // the unsigned type of the same size, W an unsigned type for arithmetic that wraps, BITS their size.
 #ifndef EYAS_UKERNEL_ELEMENTS_OPS_H_
 #define EYAS_UKERNEL_ELEMENTS_OPS_H_
@@ -284,11 +284,11 @@ static inline double round_bf16_f64(double x) {
   CASTS_TO_LONG(X, HOT, I32, 0x1p31)            \
   CASTS_TO_LONG(X, RARE, I64, 0x1p63)           \
   CASTS_BETWEEN(X, RARE, I8, I16)               \
-  CASTS_BETWEEN(X, HOT, I8, I32)                \
-  CASTS_BETWEEN(X, HOT, I8, I64)                \
+  CASTS_BETWEEN(X, INTEGER, I8, I32)                \
+  CASTS_BETWEEN(X, INTEGER, I8, I64)                \
   CASTS_BETWEEN(X, RARE, I16, I32)              \
   CASTS_BETWEEN(X, RARE, I16, I64)              \
-  CASTS_BETWEEN(X, HOT, I32, I64)               \
+  CASTS_BETWEEN(X, INTEGER, I32, I64)               \
   X(HOT, EXTF, F32, F64, (double)x)             \
   X(HOT, TRUNCF, F64, F32, (float)x)
 

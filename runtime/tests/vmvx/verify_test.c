@@ -68,7 +68,7 @@ static void test_headers(void) {
   code.count = 0;
   RETURN(&code);
   REFUSED(((header_t){.scalars = 4097}), &code, "4097 scalar registers; the limit is 4096");
-  REFUSED(((header_t){.tiles = 33}), &code, "33 tile registers");
+  REFUSED(((header_t){.tiles = EYAS_VMVX_MAX_TILES + 1}), &code, " tile registers; the limit is");
   REFUSED(((header_t){.bindings = 257}), &code, "257 bindings");
   REFUSED(((header_t){.constants = 257}), &code, "257 constants");
   REFUSED(((header_t){.bindings = 2, .writes = 4}), &code, "bindings beyond its 2");
