@@ -7,8 +7,9 @@
 
 extern const eyas_uk_products_t eyas_uk_products_portable;
 #if defined(__x86_64__)
-extern const eyas_uk_products_t eyas_uk_products_avx2, eyas_uk_products_avx512;
-extern const eyas_uk_products_t eyas_uk_products_avx512_vnni, eyas_uk_products_avx512_bf16;
+extern const eyas_uk_products_t eyas_uk_products_sse2, eyas_uk_products_avx2;
+extern const eyas_uk_products_t eyas_uk_products_avx512, eyas_uk_products_avx512_vnni,
+    eyas_uk_products_avx512_bf16;
 #elif defined(__aarch64__)
 extern const eyas_uk_products_t eyas_uk_products_neon, eyas_uk_products_neon_dotprod,
     eyas_uk_products_neon_i8mm;
@@ -29,6 +30,7 @@ int eyas_uk_products_available(const eyas_uk_products_t** out, int capacity);
   void eyas_uk_contract_u8u8_##set(const eyas_uk_contract_t* call); \
   void eyas_uk_contract_f64_##set(const eyas_uk_contract_t* call);
 EYAS_UK_CONTRACT_DECLARE(portable)
+EYAS_UK_CONTRACT_DECLARE(sse2)
 EYAS_UK_CONTRACT_DECLARE(avx2)
 EYAS_UK_CONTRACT_DECLARE(avx512)
 EYAS_UK_CONTRACT_DECLARE(vnni)
@@ -105,15 +107,23 @@ EYAS_UK_INLINE const char* eyas_uk_at(const char* const* bases, int i, int64_t s
   return bases[i / 3] + (i % 3 == 0 ? 0 : i % 3 == 1 ? step : 2 * step);
 }
 
-// Some steps of the innermost loop. While they run, what lies `ahead` bytes behind the panels is
-// asked for.
+// Some steps of the innermost loop, then the same again so many `turns`, each moved on from the end of
+// the one before. While they run, what lies `ahead` bytes behind the panels is asked for.
 typedef struct eyas_uk_block_t {
   char* acc;
   const char *a, *b;
   int64_t steps, ahead;
+  int64_t turns, a_turn, b_turn;
 } eyas_uk_block_t;
 
 typedef void (*eyas_uk_block_fn_t)(const eyas_uk_contract_t*, eyas_uk_block_t);
+
+// Rows that are a multiple of 2 KiB apart lie in one or two sets of a first-level cache whose ways are
+// 4 KiB: of more than 6 at a time, each would push out another before its line is read to the end.
+enum { EYAS_UK_CROWDED_ROWS = 6 };
+EYAS_UK_INLINE int eyas_uk_crowds(const eyas_uk_contract_t* call) {
+  return call->rows > 8 && call->a_row_bytes % 2048 == 0;
+}
 
 // All steps of a block of panels.
 void eyas_uk_run_loops(const eyas_uk_contract_t* call, eyas_uk_block_t block, int64_t panels,

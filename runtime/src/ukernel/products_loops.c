@@ -1,4 +1,6 @@
 // The loops of a contraction around its register blocks.
+#include <stdbool.h>
+
 #include "ukernel/products.h"
 
 eyas_uk_contract_t eyas_uk_with_merged_loops(const eyas_uk_contract_t* call) {
@@ -28,22 +30,26 @@ static inline void touch(const char* p) {
 }
 
 // Panels may come from memory: what is read AHEAD steps later is asked for, and in the last steps the
-// beginning of the panels behind these. Short loops stay whole, since a cut costs a pass of the
-// accumulators through memory.
+// beginning of the panels behind these. Short loops stay whole, two of them together, since a cut
+// costs a pass of the accumulators through memory.
 void eyas_uk_run_loops(const eyas_uk_contract_t* call, eyas_uk_block_t block, int64_t panels,
                        eyas_uk_block_fn_t run) {
   enum { AHEAD = 128, PAGE = 64 };
   const eyas_uk_loop_t *x = &call->loops[0], *y = &call->loops[1], *z = &call->loops[2];
   const char *a = block.a, *b = block.b;
+  const bool is_short = z->extent <= 2 * AHEAD;
+  block.turns = is_short ? y->extent : 1;
+  block.a_turn = y->a_bytes - z->extent * z->a_bytes;
+  block.b_turn = y->b_bytes - z->extent * z->b_bytes;
   for (int64_t i = 0; i < x->extent; ++i) {
-    for (int64_t j = 0; j < y->extent; ++j) {
-      const int is_last = i == x->extent - 1 && j == y->extent - 1;
+    for (int64_t j = 0; j < y->extent; j += block.turns) {
+      const bool is_last = i == x->extent - 1 && j + block.turns == y->extent;
       block.a = a + i * x->a_bytes + j * y->a_bytes;
       block.b = b + i * x->b_bytes + j * y->b_bytes;
       for (int64_t left = z->extent; left > 0; left -= block.steps) {
         block.steps = left;
         block.ahead = AHEAD * z->b_bytes;
-        if (z->extent <= 2 * AHEAD) {
+        if (is_short) {
           if (is_last) block.ahead = panels * call->b_panel_bytes;
         } else if (left > AHEAD) {
           if (is_last) block.steps = left - AHEAD;

@@ -48,8 +48,12 @@ static place_t place_of(const eyas_uk_contract_t* call, const eyas_uk_block_t* b
 
 #define DEFINE_BLOCK(name, rows, n, BODY)                                           \
   static void block_##name(const eyas_uk_contract_t* call, eyas_uk_block_t block) { \
-    place_t p = place_of(call, &block, rows, n);                                    \
-    RUN(ROWS_##rows, BODY(ROWS_##rows));                                            \
+    for (; block.turns > 0; --block.turns) {                                        \
+      place_t p = place_of(call, &block, rows, n);                                  \
+      RUN(ROWS_##rows, BODY(ROWS_##rows));                                          \
+      block.a += block.steps * call->loops[2].a_bytes + block.a_turn;               \
+      block.b += block.steps * call->loops[2].b_bytes + block.b_turn;               \
+    }                                                                               \
   }
 #define DEFINE_CONTRACT(name, align, BODY)                                                \
   DEFINE_BLOCK(name##_1, 1, EYAS_VMVX_PANEL, BODY)                                        \
@@ -82,7 +86,7 @@ static void contract(const eyas_uk_contract_t* given, const eyas_uk_block_fn_t* 
     const size_t left = call->rows - row;
     rows = left >= 4 ? 4 : left >= 2 ? 2 : 1;
     eyas_uk_block_t block = {(char*)call->acc + row * call->columns * 4,
-                             call->a + (int64_t)row * call->a_row_bytes, call->b, 0, 0};
+                             call->a + (int64_t)row * call->a_row_bytes, call->b, 0, 0, 1, 0, 0};
     for (size_t panel = 0; panel < whole; ++panel) {
       eyas_uk_run_loops(call, block, 1, blocks[rows]);
       block.acc += EYAS_VMVX_PANEL * 4;
