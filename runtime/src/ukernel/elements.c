@@ -7,7 +7,7 @@
 
 #include "base/cpu.h"
 
-enum { MAX_SETS = 3, CHUNK = 128 };
+enum { MAX_SETS = 4, CHUNK = 128 };
 
 // Made once, simplest first; each starts as a copy of the one before it.
 static eyas_uk_elements_t sets[MAX_SETS];
@@ -26,9 +26,17 @@ static void add_set(const char* name, void (*fill)(eyas_uk_elements_t*),
   ++set_count;
 }
 
+#if defined(__x86_64__)
+// Products have a set of that name.
+static void fill_nothing(eyas_uk_elements_t* table) {
+  (void)table;
+}
+#endif
+
 static void make_sets(void) {
   add_set("portable", eyas_uk_elements_fill_portable, (const char* const[]){NULL});
 #if defined(__x86_64__)
+  add_set("sse2", fill_nothing, (const char* const[]){NULL});
   add_set("avx2", eyas_uk_elements_fill_avx2,
           (const char* const[]){"avx2", "fma", "f16c", NULL});
   add_set("avx512", eyas_uk_elements_fill_avx512,

@@ -17,6 +17,7 @@ static const struct {
      {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni", NULL}},
     {&eyas_uk_products_avx512, {"avx512f", "avx512bw", "avx512dq", "avx512vl", NULL}},
     {&eyas_uk_products_avx2, {"avx2", "fma", "f16c", NULL}},
+    {&eyas_uk_products_sse2, {NULL}},
 #elif defined(__aarch64__)
     {&eyas_uk_products_neon_i8mm, {"dotprod", "i8mm", NULL}},
     {&eyas_uk_products_neon_dotprod, {"dotprod", NULL}},
