@@ -74,11 +74,25 @@ def _input_gradient(
         before = reach - padding[dim]
         # Positions behind the last window get zeros too.
         around += [before, sizes[dim] + reach - before - spread]
+    turned = _turned(weight, groups)
+    rest = (None, [1] * rank, [0] * rank, dilation, False, [0] * rank, groups)
+    if all(size == 1 for size in kernel):
+        # One tap multiplies what is there, and zeros come between the products.
+        return aten.constant_pad_nd(_insert_zeros(aten.convolution(gradient, turned, *rest), stride), around, 0.0)
     spaced = aten.constant_pad_nd(_insert_zeros(gradient, stride), around, 0.0)
-    outputs, inputs = weight.shape[0] // groups, weight.shape[1]
-    turned = weight.reshape(groups, outputs, inputs, *kernel).transpose(1, 2)
-    turned = turned.reshape(groups * inputs, outputs, *kernel).flip(list(range(2, 2 + rank)))
-    return aten.convolution(spaced, turned, None, [1] * rank, [0] * rank, dilation, False, [0] * rank, groups)
+    return aten.convolution(spaced, turned, *rest)
+
+
+def _turned(weight: Tensor, groups: int) -> Tensor:
+    """The filter with inputs and outputs exchanged and its taps in the opposite order."""
+    kernel = weight.shape[2:]
+    if groups == 1:
+        exchanged = weight.transpose(0, 1)
+    else:
+        apart = weight.reshape(groups, weight.shape[0] // groups, weight.shape[1], *kernel).transpose(1, 2)
+        exchanged = apart.reshape(groups * weight.shape[1], weight.shape[0] // groups, *kernel)
+    long = [dim for dim, size in enumerate(kernel, 2) if size > 1]
+    return exchanged.flip(long) if long else exchanged
 
 
 def _insert_zeros(x: Tensor, stride: list[int]) -> Tensor:
@@ -105,11 +119,21 @@ def _weight_gradient(
 ) -> Tensor:
     """Samples take the place of channels: each input channel is an image, each output channel a filter."""
     rank, samples, inputs = len(stride), x.shape[0], shape[1]
-    images = x.reshape(samples, groups, inputs, *x.shape[2:]).transpose(0, 2)
-    images = images.reshape(inputs, groups * samples, *x.shape[2:])
+    around: list[int] = []
+    for dim in reversed(range(rank)):
+        # What the stride leaves over at the end would give further taps.
+        reach = (gradient.shape[2 + dim] - 1) * stride[dim] + (shape[2 + dim] - 1) * dilation[dim] + 1
+        kept = min(x.shape[2 + dim], reach - padding[dim])
+        if kept <= 0:
+            return x.new_zeros(tuple(shape))  # all windows see padding alone
+        x = x.narrow(2 + dim, 0, kept)
+        around += [padding[dim], reach - padding[dim] - kept]
+    x = aten.constant_pad_nd(x, around, 0.0) if any(around) else x
+    if groups == 1:
+        images = x.transpose(0, 1)
+    else:
+        images = x.reshape(samples, groups, inputs, *x.shape[2:]).transpose(0, 2)
+        images = images.reshape(inputs, groups * samples, *x.shape[2:])
     filters = gradient.transpose(0, 1)
-    found = aten.convolution(images, filters, None, dilation, padding, stride, False, [0] * rank, groups)
-    for dim, size in enumerate(shape[2:], 2):
-        # What the stride left over at the end would give further taps.
-        found = found.narrow(dim, 0, size)
+    found = aten.convolution(images, filters, None, dilation, [0] * rank, stride, False, [0] * rank, groups)
     return found.transpose(0, 1).contiguous()

@@ -20,6 +20,7 @@ PASSES: dict[str, str] = {
     "convert-stream-to-hal": "hal.convert_stream_to_hal",
     "deduplicate-executables": "dispatch.deduplicate_executables",
     "evaluate-constants": "optimize.evaluate_constants",
+    "compose-copies": "optimize.compose_copies",
     "fuse-attention": "optimize.fuse_attention",
     "fuse-gathers": "optimize.fuse_gathers",
     "expand-bfloats": "codegen.expand_bfloats",

@@ -72,6 +72,7 @@ OPTIONAL = (
     "fuse-gathers",
     "winograd",
     "evaluate-constants",
+    "compose-copies",
     "fuse-attention",
     "unify-dimensions",
     "fold-index-ranges",
@@ -142,6 +143,8 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         # Filters are transformed by the pass after it; doing so in each call would cost more than is saved.
         *([_make("winograd", target=options.target)] if _wants_winograd(options) else []),
         _make("evaluate-constants", parameters=options.parameters, disable=options.disable, store=options.store),
+        Upstream("canonicalize,cse"),
+        _make("compose-copies"),
         Upstream("canonicalize,cse"),
         *([_make("fuse-attention")] if Target.parse(options.target).fuses_attention else []),
     ]

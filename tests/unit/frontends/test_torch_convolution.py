@@ -16,6 +16,9 @@ CASES = [
     (2, 8, 8, 8, 3, 2, 1, 1, 9),
     (2, 8, 4, 4, 5, 3, 2, 1, 13),
     (2, 6, 6, 2, 1, 2, 0, 1, 8),
+    (2, 6, 5, 1, 1, 2, 0, 1, 8),
+    (2, 3, 5, 1, 1, 3, 2, 1, 7),  # windows that see padding alone
+    (2, 4, 6, 1, 3, 2, 1, 1, 8),  # the last row and column are read by no window
     (2, 2, 4, 1, 2, 1, 3, 1, 5),  # more padding than the kernel reaches
     (3, 2, 4, 2, 2, 2, 1, 1, 6),
 ]

@@ -23,6 +23,8 @@ from eyas.passes.dispatch.window_padding import reads_padding_in_place
 
 # A row of intermediates must fit the first-level cache with room to spare.
 _MAX_ROW_ELEMENTS = 16_384
+# Shorter rows do not fill a vector, and each of them is a loop of its own.
+_MIN_ROW_ELEMENTS = 8
 # Fewer rows than this starve the cores when there is much work in each.
 _MIN_ROWS = 16
 _SMALL_WORK = 65_536
@@ -212,7 +214,7 @@ def _merge_siblings(op: mlir.Operation, joined: Group, group_of: dict[mlir.Opera
         order = {member: place for place, member in enumerate(_in_order(joined.ops + other.ops))}
         merged = Group(joined.ordinal, list(order), joined.root)
         extracted = {defining_op(value) for member in merged.ops for value in _extracted_tensors(member)}
-        if len(_tensors_of(merged.ops)) > MAX_TENSORS or extracted & set(merged.ops):
+        if len(_bound_tensors(merged.ops)) > MAX_TENSORS or extracted & set(merged.ops):
             continue
         if any(_depends_through_others(member, merged, group_of) for member in merged.ops):
             continue
@@ -231,7 +233,8 @@ def _walks_alike(group: Group, op: mlir.Operation) -> bool:
         return False
     shape = list(mlir.RankedTensorType(type_).shape)
     return all(
-        is_elementwise(member) and list(mlir.RankedTensorType(member.results[0].type).shape) == shape
+        (is_elementwise(member) or member.name == "linalg.transpose")
+        and list(mlir.RankedTensorType(member.results[0].type).shape) == shape
         for member in group.ops
     )
 
@@ -333,12 +336,22 @@ def _why_not_share_rows(op: mlir.Operation, group: Group, edges: list, maps: lis
             row_size *= size
     if row_size > _MAX_ROW_ELEMENTS:
         return f"a row of {row_size} elements is too long to keep near"
+    if _longest_row([*group.ops, op], row_count) < _MIN_ROW_ELEMENTS:
+        return f"{row_count} rows of a few elements: lanes run along the rows instead"
     made = mlir.ShapedType(op.results[0].type)
     work = math.prod(made.shape) if made.has_static_shape else 0
     if row_count < _MIN_ROWS and max(work, row_count * row_size) > _SMALL_WORK:
         return f"only {row_count} rows: too few to share among cores"
     group.rows = rows
     return None
+
+
+def _longest_row(ops: list[mlir.Operation], row_count: int) -> float:
+    """Elements that a row has of the largest tensor that ops read or make."""
+    types = [value.type for op in ops for value in [*op.operands, *op.results] if is_tensor(value)]
+    if not all(mlir.ShapedType(type_).has_static_shape for type_ in types):
+        return math.inf
+    return max(math.prod(mlir.ShapedType(type_).shape) for type_ in types) / max(row_count, 1)
 
 
 def _common_prefix(read: mlir.AffineMap, written: mlir.AffineMap) -> int:
@@ -349,6 +362,14 @@ def _common_prefix(read: mlir.AffineMap, written: mlir.AffineMap) -> int:
             break
         count += 1
     return count
+
+
+def _bound_tensors(ops: list[mlir.Operation]) -> set[mlir.Value]:
+    """What a group of elementwise ops reads from others, and what others read of it; the rest is in registers."""
+    members = set(ops)
+    inside = {result for op in ops for result in op.results}
+    seen = {result for result in inside if any(use.owner.operation not in members for use in result.uses)}
+    return (_tensors_of(ops) - inside) | seen
 
 
 def _tensors_of(ops: list[mlir.Operation]) -> set[mlir.Value]:

@@ -38,7 +38,14 @@ def reads_padding_in_place(user: mlir.Operation, pad: mlir.Operation) -> bool:
     owner = defining_op(yielded)
     if owner is None or owner.parent == pad or constant_scalar(yielded) != _NEUTRAL[user.name]:
         return False
-    return user.name not in _CONV or (linalg.isa_convolution_op(user) and _pays(user, pad))
+    return user.name not in _CONV or (linalg.isa_convolution_op(user) and not _has_lanes(user) and _pays(user, pad))
+
+
+def _has_lanes(conv: mlir.Operation) -> bool:
+    """Whether the image is what changes along the lanes, as in a filter's gradient: its positions are the few taps of
+    the filter, and rows of others than these reuse what is read."""
+    maps = _maps(conv)
+    return any(_has(expr, maps[-1].results[-1]) for expr in maps[0].results)
 
 
 def _is_around_image(pad: mlir.Operation, user: mlir.Operation) -> bool:

@@ -9,10 +9,12 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
 from eyas.ir import Pass
-from eyas.ir.structured import empty_like, fill_value, transpose
-from eyas.ir.walk import find_ops
+from eyas.ir.structured import clone_body, empty_like, fill_value, generic, permutation_of, transpose
+from eyas.ir.walk import defining_op, find_ops
 
-_TO_NHWC, _TO_NCHW = [0, 2, 3, 1], [0, 3, 1, 2]
+# Samples that fill a vector.
+_MANY = 16
+_TO_NHWC, _TO_NCHW, _EXCHANGED = [0, 2, 3, 1], [0, 3, 1, 2], [1, 0, 2, 3]
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class ConvertConvLayout(Pass):
     image's width. `propagate-transposes` then removes nearly all of the transposes; those of filters are evaluated.
 
         %y = conv_2d_nchw_fchw(%x, %w)   =>   %y = transpose(conv_2d_nhwc_hwcf(transpose(%x), transpose(%w)))
+
+    Where samples and channels of both operands have changed places, as in the gradient of a filter, the lanes are the
+    samples, which are the channels of what is read: nothing is turned around, and the result's order, [f, h, w, n], is
+    near that of the filter. With few of them, the lanes are the filters.
     """
 
     name: ClassVar[str] = "convert-conv-layout"
@@ -46,7 +52,10 @@ class ConvertConvLayout(Pass):
     def run(self, module: mlir.Module) -> None:
         for op in find_ops(module, *_REWRITES):
             with mlir.InsertionPoint(op), op.operation.location:
-                _rewrite(op, _REWRITES[op.operation.name])
+                if op.operation.name == "linalg.conv_2d_nchw_fchw" and _has_exchanged_operands(op):
+                    _rewrite_exchanged(op)
+                else:
+                    _rewrite(op, _REWRITES[op.operation.name])
 
 
 def _rewrite(op: mlir.OpView, rewrite: _Rewrite) -> None:
@@ -63,6 +72,38 @@ def _rewrite(op: mlir.OpView, rewrite: _Rewrite) -> None:
     )
     linalg.fill_builtin_region(new.operation)
     op.results[0].replace_all_uses_with(transpose(new.results[0], _TO_NCHW))
+    op.operation.erase()
+
+
+def _has_exchanged_operands(op: mlir.OpView) -> bool:
+    """Whether image and filter are transposes of tensors whose first dimension is summed over."""
+    owners = [defining_op(value) for value in list(op.operands)[:2]]
+    return fill_value(op.operands[2]) is not None and all(
+        owner is not None and owner.name == "linalg.transpose" and permutation_of(owner) == _EXCHANGED
+        for owner in owners
+    )
+
+
+def _rewrite_exchanged(op: mlir.OpView) -> None:
+    image, filter_ = (transpose(value.owner.operands[0], _TO_NHWC) for value in list(op.operands)[:2])
+    strides, dilations = (list(mlir.DenseIntElementsAttr(op.attributes[name])) for name in ("strides", "dilations"))
+    order = [1, 2, 3, 0] if mlir.RankedTensorType(op.operands[2].type).shape[0] >= _MANY else [0, 2, 3, 1]
+    first, h, w, last, c, fh, fw = (mlir.AffineDimExpr.get(loop) for loop in range(7))
+    f, n = (first, last) if order[0] else (last, first)
+    reads = [
+        [c, h * strides[0] + fh * dilations[0], w * strides[1] + fw * dilations[1], n],
+        [c, fh, fw, f],
+    ]
+    type_ = mlir.RankedTensorType(op.operands[2].type)
+    empty = empty_like(op.operands[2], [type_.shape[p] for p in order], order)
+    output = linalg.fill(fill_value(op.operands[2]), outs=[empty])
+    maps = [mlir.AffineMap.get(7, 0, exprs) for exprs in (*reads, [first, h, w, last])]
+    new = generic([image, filter_], [output], maps, ["parallel"] * 4 + ["reduction"] * 3)
+    source, target = op.operation.regions[0].blocks[0], new.regions[0].blocks[0]
+    yielded = clone_body(source, target, dict(zip(source.arguments, target.arguments, strict=True)))
+    with mlir.InsertionPoint(target):
+        linalg.YieldOp(yielded)
+    op.results[0].replace_all_uses_with(transpose(new.results[0], [order.index(dim) for dim in range(4)]))
     op.operation.erase()
 
 

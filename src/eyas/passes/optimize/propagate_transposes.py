@@ -22,6 +22,7 @@ from eyas.ir.structured import (
 )
 from eyas.ir.walk import defining_op, find_ops
 from eyas.passes.dispatch.grouping import Role, indexing_maps, role_of
+from eyas.passes.optimize.views import pull_back
 
 _FEW_CHANNELS = 4
 """Images as cameras give them; lanes along so few channels would be mostly empty."""
@@ -37,6 +38,9 @@ class PropagateTransposes(Pass):
     convolution of few channels: reads the source in another order;
     padding, concatenation: done in the source's order, the result transposed instead;
     a transpose that moves only unit dimensions: a reshape.
+
+    Where an op's operands are all needed in the transposed order as well, it is then computed there after all: one
+    tensor is turned instead of two.
     """
 
     name: ClassVar[str] = "propagate-transposes"
@@ -48,6 +52,10 @@ class PropagateTransposes(Pass):
             for op in find_ops(module, "linalg.transpose"):
                 changed |= _simplify(op.operation)
             run_upstream(module, "canonicalize")
+        run_upstream(module, "cse")
+        for op in find_ops(module, "linalg.transpose", "flow.reshape"):
+            pull_back(op.operation)
+        run_upstream(module, "canonicalize,cse")
 
 
 def _simplify(op: mlir.Operation) -> bool:

@@ -9,6 +9,7 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.backends import backend_of
 from eyas.codegen.common.analyze import analyze
+from eyas.codegen.common.backend import generalized
 from eyas.codegen.common.kernel import Kernel, Storage, Unsupported
 from eyas.dialects import flow, stream
 from eyas.ir import Pass
@@ -85,8 +86,10 @@ def alias_pairs(function: mlir.OpView, target: str, disable: tuple[str, ...]) ->
     """(operand, result) positions among the bindings that may share memory."""
     if flow.IN_PLACE in function.attributes:
         return []  # lowered to plain loops
+    # Of the ops with names, only transposes are read element by element in a group.
+    plain = generalized(function) if any(find_ops(function, "linalg.transpose")) else None
     try:
-        kernel = analyze(function)
+        kernel = analyze(function if plain is None else plain.body.operations[0])
     except Unsupported:
         return []
     inputs = [storage for storage in kernel.storages if not storage.is_output]

@@ -34,3 +34,38 @@ func.func @done(%x: tensor<1x8x8x3xf32>, %w: tensor<3x3x3x16xf32>, %init: tensor
   %y = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<1x8x8x3xf32>, tensor<3x3x3x16xf32>) outs(%init : tensor<1x6x6x16xf32>) -> tensor<1x6x6x16xf32>
   return %y : tensor<1x6x6x16xf32>
 }
+
+// The gradient of a filter: samples are summed over, the image's channels are the lanes, and nothing of it is turned.
+// CHECK-LABEL: func.func @filter_gradient
+// CHECK-SAME: [[X:%.*]]: tensor<4x24x9x9xf32>, [[G:%.*]]: tensor<4x10x4x4xf32>
+func.func @filter_gradient(%x: tensor<4x24x9x9xf32>, %g: tensor<4x10x4x4xf32>) -> tensor<24x10x3x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %ex = tensor.empty() : tensor<24x4x9x9xf32>
+  %eg = tensor.empty() : tensor<10x4x4x4xf32>
+  %e = tensor.empty() : tensor<24x10x3x3xf32>
+  %images = linalg.transpose ins(%x : tensor<4x24x9x9xf32>) outs(%ex : tensor<24x4x9x9xf32>) permutation = [1, 0, 2, 3]
+  %filters = linalg.transpose ins(%g : tensor<4x10x4x4xf32>) outs(%eg : tensor<10x4x4x4xf32>) permutation = [1, 0, 2, 3]
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<24x10x3x3xf32>) -> tensor<24x10x3x3xf32>
+  // CHECK-DAG: [[XT:%.*]] = linalg.transpose ins([[X]] : {{.*}}) {{.*}} permutation = [0, 2, 3, 1]
+  // CHECK-DAG: [[GT:%.*]] = linalg.transpose ins([[G]] : {{.*}}) {{.*}} permutation = [0, 2, 3, 1]
+  // CHECK: [[Y:%.*]] = linalg.generic {{.*}}ins([[XT]], [[GT]] : {{.*}} outs({{.*}} : tensor<10x3x3x24xf32>)
+  // CHECK: linalg.transpose ins([[Y]] : {{.*}}) {{.*}} permutation = [3, 0, 1, 2]
+  %y = linalg.conv_2d_nchw_fchw {dilations = dense<2> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%images, %filters : tensor<24x4x9x9xf32>, tensor<10x4x4x4xf32>) outs(%init : tensor<24x10x3x3xf32>) -> tensor<24x10x3x3xf32>
+  return %y : tensor<24x10x3x3xf32>
+}
+
+// One channel fills no vector: the lanes are the filters.
+// CHECK-LABEL: func.func @filter_gradient_of_few_channels
+func.func @filter_gradient_of_few_channels(%x: tensor<4x1x9x9xf32>, %g: tensor<4x32x7x7xf32>) -> tensor<1x32x3x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %ex = tensor.empty() : tensor<1x4x9x9xf32>
+  %eg = tensor.empty() : tensor<32x4x7x7xf32>
+  %e = tensor.empty() : tensor<1x32x3x3xf32>
+  %images = linalg.transpose ins(%x : tensor<4x1x9x9xf32>) outs(%ex : tensor<1x4x9x9xf32>) permutation = [1, 0, 2, 3]
+  %filters = linalg.transpose ins(%g : tensor<4x32x7x7xf32>) outs(%eg : tensor<32x4x7x7xf32>) permutation = [1, 0, 2, 3]
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1x32x3x3xf32>) -> tensor<1x32x3x3xf32>
+  // CHECK: [[Y:%.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<1x3x3x32xf32>)
+  // CHECK: linalg.transpose ins([[Y]] : {{.*}}) {{.*}} permutation = [0, 3, 1, 2]
+  %y = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%images, %filters : tensor<1x4x9x9xf32>, tensor<32x4x7x7xf32>) outs(%init : tensor<1x32x3x3xf32>) -> tensor<1x32x3x3xf32>
+  return %y : tensor<1x32x3x3xf32>
+}

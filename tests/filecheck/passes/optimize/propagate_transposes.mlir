@@ -112,3 +112,32 @@ func.func @unit_dims(%x: tensor<1x1x1x8xf32>) -> tensor<1x8x1x1xf32> {
   } -> tensor<1x8x1x1xf32>
   return %y : tensor<1x8x1x1xf32>
 }
+
+// The sum needs %x in the other order, so its square is computed in that order too: one tensor is turned, not two.
+// CHECK-LABEL: func.func @pulled_back
+// CHECK-SAME: [[X:%.*]]: tensor<4x8xf32>, [[M:%.*]]: tensor<8x4xf32>, [[V:%.*]]: tensor<8x4xf32>
+func.func @pulled_back(%x: tensor<4x8xf32>, %m: tensor<8x4xf32>, %v: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %e = tensor.empty() : tensor<8x4xf32>
+  // CHECK: [[T:%.*]] = linalg.transpose ins([[X]] :
+  // CHECK-NOT: linalg.transpose
+  %t = linalg.transpose ins(%x : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) permutation = [1, 0]
+  // CHECK: linalg.generic {{.*}}ins([[T]], [[M]] :
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%t, %m : tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %r = arith.addf %i, %j : f32
+    linalg.yield %r : f32
+  } -> tensor<8x4xf32>
+  // CHECK: [[S:%.*]] = linalg.generic {{.*}}ins([[T]] :
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%t : tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %r = arith.mulf %i, %i : f32
+    linalg.yield %r : f32
+  } -> tensor<8x4xf32>
+  // CHECK: linalg.generic {{.*}}ins([[S]], [[V]] :
+  %2 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%1, %v : tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %r = arith.addf %i, %j : f32
+    linalg.yield %r : f32
+  } -> tensor<8x4xf32>
+  return %0, %2 : tensor<8x4xf32>, tensor<8x4xf32>
+}

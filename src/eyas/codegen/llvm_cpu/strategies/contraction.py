@@ -15,7 +15,7 @@ from eyas.codegen.common.distribute import distribute, distribute_panels
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.panels import why_not_packed
 from eyas.codegen.common.schedule import Schedule, Tile
-from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.sizes import ZERO, Size, product
 from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.llvm_cpu.staging import why_not_staged
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
@@ -156,13 +156,16 @@ def _fill(extent: Size, step: int) -> float:
 
 
 def _rows_loop(nest: Nest, lanes: Tile) -> int | None:
-    """A parallel loop along which some input of the reduction stays the same; the innermost such loop."""
-    statement = nest.statements[0]
-    inputs = [source for source in statement.inputs if isinstance(source, Access)]
-    candidates = [loop for loop in nest.parallel if loop != lanes.vector_loop and nest.loops[loop] != Size(1)]
-    for loop in reversed(candidates):
-        if any(source.strides[loop] == Size(0) for source in inputs):
-            return loop
+    """A parallel loop along which some input of the reduction stays the same, better one that is a vector; the
+    innermost such loop."""
+    inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
+    lane = lanes.vector_loop
+    vectors = [source for source in inputs if lane is not None and source.strides[lane] != ZERO]
+    candidates = [loop for loop in nest.parallel if loop != lane and nest.loops[loop] != Size(1)]
+    for reused in (vectors, inputs):
+        for loop in reversed(candidates):
+            if any(source.strides[loop] == ZERO for source in reused):
+                return loop
     return None
 
 
