@@ -140,7 +140,8 @@ static int find_parts(const uint8_t* b, size_t length, parts_t* p) {
 static int64_t telling(void) {
   static const int64_t values[] = {0, 1, -1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 63, 64, 65, 100, 127, 128, 255, 256, 512,
                                    1000, 1023, 1024, 1025, 4095, 4096, 4097, 65536, INT32_MAX, INT64_MAX, INT64_MIN,
-                                   (int64_t)1 << 47, (int64_t)1 << 48, -((int64_t)1 << 48), (int64_t)1 << 62, 0x3F800000, 0x7F800000};
+                                   (int64_t)1 << 47, (int64_t)1 << 48, -((int64_t)1 << 48), (int64_t)1 << 62, 0x3F800000, 0x7F800000,
+                                   0x7FC00000, 0x80000000, 0xBF800000, 0x40000000, 0x3F000000, 0x477FE000};
   int64_t value = values[below(sizeof(values) / sizeof(values[0]))];
   switch (below(6)) {
     case 0: return (int64_t)(0 - (uint64_t)value);

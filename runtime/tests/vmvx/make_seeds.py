@@ -201,6 +201,9 @@ def product_functions() -> Iterator[tuple[str, Function]]:
         half = (4, code.const(depth // 2 * step), code.const(depth // 2 * 16 * step))
         inner = (code.const(depth // 2), *inner[1:])
         code.put(f"tcontract_{name}", 1, 0, code.const(depth * step), 2, panel, *once, *half, *inner)
+        if rows <= 8:  # long loops, whose steps overlap: panels that are asked for ahead
+            inner = (code.const(600), code.const(1), code.const(1))
+            code.put(f"tcontract_{name}", 1, 0, 3, 2, 3, *once, *once, *inner)
         yield f"contract_{name}_{rows}_{columns}", code.function()
     for op, (rows, columns) in itertools.product(OPS, SHAPES):
         if op.family != "window" or rows * columns * TYPE_BYTES[Type(op.type)] > BINDING_BYTES // 2:
@@ -243,6 +246,12 @@ def element_functions() -> Iterator[tuple[str, Function]]:
                             values.append(turn % 2 if operand.kind is Kind.SMALL else 3)
                 code.put(op.name, *values)
         yield f"elements_{op.name}", code.function()
+    for exponent in (1, 2, 3, 4, 0.5, -0.5, -1, -2, 0.3):
+        code = Code()
+        code.shape(3, 17)
+        code.put("tfill", 1, code.const(struct.unpack("<i", struct.pack("<f", exponent))[0]), Type.F32, 0)
+        code.put("tfpow_f32", 0, 2, 1, modes(Extent.FULL, Extent.FULL, Extent.ONE))
+        yield f"power_{exponent}", code.function()
 
 
 def main() -> int:
