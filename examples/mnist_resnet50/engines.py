@@ -1,7 +1,7 @@
 """Ways to run the network and its training step, each opened in a process of its own by the benchmark.
 
 The model's name is `inference` (one image) or `training` (a step on a batch). Files of the folder: settings, weights,
-the call's arrays, and PyTorch's answer to hold others to; for training that is the losses of two steps on one batch.
+the call's arrays, and PyTorch's answer to hold others to; for training that is the loss and the gradients, in f64.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from benchmarks.cpu.engines import Engine, Session
 from benchmarks.cpu.models import EXPECTED_FILE, INPUTS_FILE, ONNX_FILE, load_arrays
+from examples.mnist_resnet50 import gradients
 from examples.mnist_resnet50.model import resnet50
 from examples.mnist_resnet50.train import Settings, optimiser, set_rate
 
-WEIGHTS_FILE, SETTINGS_FILE = "weights.npz", "settings.json"
+WEIGHTS_FILE, SETTINGS_FILE, GRADIENTS_FILE = "weights.npz", "settings.json", "gradients.npz"
 RATE_STEP = 0
 """Timed steps have the rate of the first one: small, so that a hundred of them on one batch do not end in noise."""
-CHECKED_STEPS = 2
 
 
 def load_settings(folder: Path) -> Settings:
@@ -51,7 +51,8 @@ def prepare(name: str, settings: Settings, model: Any, arrays: Sequence[np.ndarr
     described = json.dumps(asdict(settings))
     if (folder / SETTINGS_FILE).exists() and not _is_same(folder, described, weights, arrays):
         shutil.rmtree(folder)
-    if not (folder / EXPECTED_FILE).exists():
+    answers = [EXPECTED_FILE, *([GRADIENTS_FILE] if name == "training" else [])]
+    if not all((folder / file).exists() for file in answers):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / SETTINGS_FILE).write_text(described)
         np.savez(folder / WEIGHTS_FILE, **weights)
@@ -59,8 +60,12 @@ def prepare(name: str, settings: Settings, model: Any, arrays: Sequence[np.ndarr
         if name == "inference":
             example = (torch.from_numpy(arrays[0]),)
             torch.onnx.export(model, example, str(folder / ONNX_FILE), dynamo=True, external_data=False, verbose=False)
-        session = _eager(name, folder, torch.get_num_threads())
-        answer = session.results(session.call())
+            session = _eager(name, folder, torch.get_num_threads())
+            answer = session.results(session.call())
+        else:
+            loss, found = gradients.reference(load_network(folder), arrays)
+            np.savez(folder / GRADIENTS_FILE, **{key: value.astype(np.float32) for key, value in found.items()})
+            answer = [np.array([loss])]
         np.savez(folder / EXPECTED_FILE, **{str(at): array for at, array in enumerate(answer)})
 
 
@@ -73,13 +78,17 @@ def _is_same(folder: Path, described: str, weights: Mapping[str, np.ndarray], ar
     return same and len(known) == len(arrays) and all(map(np.array_equal, known, arrays))
 
 
-def training_session(version: str, step: Callable[[], Any]) -> Session:
-    """A step as a session: the answer that is checked is the losses of the first few."""
+def training_session(
+    version: str, folder: Path, step: Callable[[], Any], moments: Callable[[], Mapping[str, np.ndarray]]
+) -> Session:
+    """A step as a session. What is checked is the first one: its loss, and the gradients that AdamW's first `moments`
+    show, by the names and in the shapes that PyTorch has."""
 
-    def losses(first: Any) -> list[np.ndarray]:
-        return [np.array([float(first), *(float(step()) for _ in range(CHECKED_STEPS - 1))])]
+    def answer(loss: Any) -> list[np.ndarray]:
+        gradients.check(moments(), folder / GRADIENTS_FILE)
+        return [np.array([float(loss)])]
 
-    return Session(version, step, losses)
+    return Session(version, step, answer)
 
 
 def module_path(name: str, folder: Path, target: str, disable: Sequence[str] = ()) -> Path:
@@ -103,7 +112,13 @@ def _eyas(target: str, disable: Sequence[str] = (), width: int | None = None) ->
         if name == "inference":
             return Session(eyas.__version__, lambda: call(*inputs))
         set_rate(module, load_settings(folder), RATE_STEP)
-        return training_session(eyas.__version__, lambda: call(*inputs))
+
+        def moments() -> dict[str, np.ndarray]:
+            end = ".exp_avg"
+            named = {key: key.removeprefix("optimizer.") for key in module.state if key.endswith(end)}
+            return {name.removesuffix(end): module.state[key] for key, name in named.items()}
+
+        return training_session(eyas.__version__, folder, lambda: call(*inputs), moments)
 
     return open_
 
@@ -152,7 +167,10 @@ def _torch(name: str, folder: Path, threads: int, wrap: Callable[[Any], Any]) ->
         given.step()
         return value.detach()
 
-    return training_session(torch.__version__, step)
+    def moments() -> dict[str, np.ndarray]:
+        return {name: given.state[value]["exp_avg"].numpy() for name, value in model.named_parameters()}
+
+    return training_session(torch.__version__, folder, step, moments)
 
 
 def _eager(name: str, folder: Path, threads: int) -> Session:

@@ -32,7 +32,7 @@ def open_jax(name: str, folder: Path, threads: int) -> Session:
         state, loss = run(state, images, labels)
         return loss.block_until_ready()
 
-    return training_session(jax.__version__, step)
+    return training_session(jax.__version__, folder, step, lambda: jax_model.to_torch(state["first"]))
 
 
 def open_iree(name: str, folder: Path, threads: int, backend: str, flags: Sequence[str]) -> Session:
@@ -48,15 +48,19 @@ def open_iree(name: str, folder: Path, threads: int, backend: str, flags: Sequen
     entry = iree.open_module(iree.compile_module(text, backend, flags), threads)
     if name == "inference":
         return Session(iree.version(), lambda: entry(arrays[0]), iree.results)
-    leaves = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(arrays)]
-    given, state = leaves[-2:], leaves[:-2]
+    state, tree = jax.tree_util.tree_flatten(arrays[0])
+    state, given = [np.asarray(leaf) for leaf in state], [np.asarray(one) for one in arrays[1:]]
 
     def step() -> Any:
         nonlocal state
         *state, loss = entry(*state, *given)
         return loss.to_host()
 
-    return training_session(iree.version(), step)
+    def moments() -> dict[str, np.ndarray]:
+        made = jax.tree_util.tree_unflatten(tree, [one.to_host() for one in state])
+        return jax_model.to_torch(made["first"])
+
+    return training_session(iree.version(), folder, step, moments)
 
 
 def _case(name: str, folder: Path, slices: bool = False) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -33,6 +33,12 @@ def from_torch(state: Mapping[str, Any]) -> tuple[Arrays, Arrays]:
     return parameters, statistics
 
 
+def to_torch(parameters: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """What is shaped like parameters, as torch has it."""
+    arrays = {name: np.asarray(value) for name, value in parameters.items()}
+    return {name: array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T for name, array in arrays.items()}
+
+
 def forward(
     parameters: Arrays, statistics: Arrays, images: Any, training: bool = False, slices: bool = False
 ) -> tuple[Any, Arrays]:
