@@ -108,7 +108,8 @@ EYAS_UK_INLINE const char* eyas_uk_at(const char* const* bases, int i, int64_t s
 }
 
 // Some steps of the innermost loop, then the same again so many `turns`, each moved on from the end of
-// the one before. While they run, what lies `ahead` bytes behind the panels is asked for.
+// the one before; at first 0 for blocks that know one turn alone. While they run, what lies `ahead`
+// bytes behind the panels is asked for.
 typedef struct eyas_uk_block_t {
   char* acc;
   const char *a, *b;

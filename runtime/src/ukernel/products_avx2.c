@@ -11,6 +11,7 @@
 #define EYAS_UK_PANELS_AVX2 4, 2, 2, 1, 1, 1
 #define EYAS_UK_TAILS_AVX2(X) X(1) X(3)
 #define EYAS_UK_TAIL_ROWS_AVX2 3
+#define EYAS_UK_TURNS_AVX2 1
 
 #define ACCUMULATOR f32
 #define SHAPES AVX2

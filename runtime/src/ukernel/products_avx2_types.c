@@ -10,12 +10,14 @@
 #define EYAS_UK_PANELS_AVX2_SMALL 2, 2, 1, 1
 #define EYAS_UK_TAILS_AVX2_SMALL(X) X(1)
 #define EYAS_UK_TAIL_ROWS_AVX2_SMALL 1
+#define EYAS_UK_TURNS_AVX2_SMALL 0
 
 #define EYAS_UK_BLOCKS_AVX2_F64(X) X(1, 1) X(2, 1) X(1, 2)
 #define EYAS_UK_MAX_ROWS_AVX2_F64 2
 #define EYAS_UK_PANELS_AVX2_F64 2, 1
 #define EYAS_UK_TAILS_AVX2_F64(X) X(1)
 #define EYAS_UK_TAIL_ROWS_AVX2_F64 1
+#define EYAS_UK_TURNS_AVX2_F64 0
 
 static inline __m128i some_halves(const char* p, int n) {
   uint16_t halves[8] = {0};

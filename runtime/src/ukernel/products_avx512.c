@@ -18,6 +18,7 @@
 #define EYAS_UK_PANELS_AVX512 8, 8, 8, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1
 #define EYAS_UK_TAILS_AVX512(X) X(1) X(2) X(4) X(8) X(16)
 #define EYAS_UK_TAIL_ROWS_AVX512 16
+#define EYAS_UK_TURNS_AVX512 1
 
 #define ACCUMULATOR f32
 #define SHAPES AVX512

@@ -38,7 +38,7 @@ void eyas_uk_run_loops(const eyas_uk_contract_t* call, eyas_uk_block_t block, in
   const eyas_uk_loop_t *x = &call->loops[0], *y = &call->loops[1], *z = &call->loops[2];
   const char *a = block.a, *b = block.b;
   const bool is_short = z->extent <= 2 * AHEAD;
-  block.turns = is_short ? y->extent : 1;
+  block.turns = is_short && block.turns ? y->extent : 1;
   block.a_turn = y->a_bytes - z->extent * z->a_bytes;
   block.b_turn = y->b_bytes - z->extent * z->b_bytes;
   for (int64_t i = 0; i < x->extent; ++i) {

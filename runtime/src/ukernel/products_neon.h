@@ -16,6 +16,7 @@ typedef int32x4_t vector_i32;
 #define EYAS_UK_PANELS_NEON 1, 1, 1, 1
 #define EYAS_UK_TAILS_NEON(X) X(1)
 #define EYAS_UK_TAIL_ROWS_NEON 1
+#define EYAS_UK_TURNS_NEON 0
 
 // The first n of four words, zeros behind them.
 EYAS_UK_INLINE int32x4_t load_some_i32(const void* p, int n) {

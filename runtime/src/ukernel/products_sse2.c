@@ -30,6 +30,7 @@ static __attribute__((noinline)) void store_some_f32(void* p, int n, __m128 v) {
 #define EYAS_UK_PANELS_SSE2 2, 1
 #define EYAS_UK_TAILS_SSE2(X) X(1)
 #define EYAS_UK_TAIL_ROWS_SSE2 1
+#define EYAS_UK_TURNS_SSE2 1
 
 #define ACCUMULATOR f32
 #define SHAPES SSE2
