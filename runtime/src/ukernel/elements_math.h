@@ -188,8 +188,8 @@ static inline float eyas_uk_erf(float x) {
 
 // e^-|x| cannot overflow, and keeps what is far below 1.
 static inline float eyas_uk_sigmoid(float x) {
-  const float e = eyas_uk_exp(-magnitude(x)), upper = 1.0f / (1.0f + e);
-  return x < 0.0f ? e * upper : upper;
+  const float e = eyas_uk_exp(-magnitude(x));
+  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
 // --- circular functions --------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 
 #include "hal/check.h"
 #include "ukernel/ukernel.h"
+#include "ukernel/ulps.h"
 
 enum { CAPACITY = EYAS_VMVX_MAX_ELEMENTS, CANARY = 64 };
 
@@ -116,18 +117,6 @@ static inline int canary_lives(const tile_t* tile, size_t bytes) {
 // Equal to the last bit; one NaN is as good as another.
 static inline int same_real(double a, double b) {
   return (a != a && b != b) || (a == b && !signbit(a) == !signbit(b));
-}
-
-// How far an f32 is from the exact result, in units in the last place of that.
-static inline double ulps(float got, double exact) {
-  if (exact != exact) return got != got ? 0 : INFINITY;
-  if (got != got) return INFINITY;
-  if (got == (float)exact) return !signbit(got) == !signbit(exact) ? 0 : INFINITY;
-  int exponent;
-  frexp(exact, &exponent);
-  const double unit = ldexp(1.0, exponent - 24 < -149 ? -149 : exponent - 24);
-  const double bounded = isinf(got) ? copysign(0x1p128, got) : (double)got;
-  return fabs(bounded - exact) / unit;
 }
 
 #endif  // EYAS_TESTS_ELEMENTS_FIXTURE_H_
