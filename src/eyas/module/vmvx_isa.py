@@ -28,7 +28,7 @@ from eyas.module import isa_table
 
 VERSION = 1
 MAX_SCALARS = 4096
-MAX_TILES = 32
+MAX_TILES = 48
 MAX_ELEMENTS = 1024
 UNIT_ROWS, UNIT_COLUMNS = 8, 16
 WIDTHS = (1, 2, 4, 8)

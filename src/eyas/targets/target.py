@@ -153,8 +153,8 @@ class Target:
 
     @property
     def prefers_winograd(self) -> bool:
-        """Whether fewer multiplications are worth more passes over the data: not where these are interpreted."""
-        return self.is_cpu
+        """Whether fewer multiplications are worth more passes over the data."""
+        return True
 
     @property
     def fuses_attention(self) -> bool:

@@ -167,7 +167,7 @@ def test_too_many_tiles_at_a_time_are_refused() -> None:
     ]
     for tile in tiles:
         asm.tstore(tile, asm.binding_address(1), step, step, Memory.F32, FULL, 1)
-    with pytest.raises(ModuleError, match="needs 33 tile registers at a time; there are 32"):
+    with pytest.raises(ModuleError, match="needs 49 tile registers at a time; there are 48"):
         asm.finish()
 
 

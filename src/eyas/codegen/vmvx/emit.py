@@ -79,13 +79,16 @@ class KernelEmitter:
 class NestEmitter:
     """One nest: loops, a tile, the statements of the nest on it."""
 
+    takes_guards = False
+    """Whether it knows about tiles that stick out of their tensor."""
+
     def __init__(self, parent: KernelEmitter, nest: Nest, tile: Tile, bounds: Bounds):
         self.parent, self.nest, self.tile, self.bounds = parent, nest, tile, bounds
         self.builder, self.memory = parent.builder, parent.memory
         self.pieces = {axis.loop: axis.tile for axis in parent.schedule.grid}
         if parent.kernel.block:
             self.pieces[parent.kernel.shared] = parent.kernel.block
-        if nest.guards:
+        if nest.guards and not self.takes_guards:
             raise Unsupported("tiles that stick out of their tensor")
 
     def emit(self, view: View) -> None:

@@ -137,22 +137,23 @@ class Memory:
 
     # Loads and stores.
 
-    def load(self, access: Access, view: View) -> Tile:
-        value = self._load(access, view)
+    def load(self, access: Access, view: View, again: bool = False) -> Tile:
+        """The tile's elements; `again` where they are not to be kept since they were loaded before."""
+        value = self._load(access, view, again)
         if not is_bool(access.storage.element):
             return value
         zero = self.builder.fill(self.builder.const(0), Type.I8)
         return self.builder.tile("ticmp_ne_i8", Type.I8, value, zero)
 
-    def _load(self, access: Access, view: View) -> Tile:
+    def _load(self, access: Access, view: View, again: bool = False) -> Tile:
         if access.storage.values is not None:
             raise Unsupported("a constant matrix is read")
         element = access.storage.element
         rows, columns = _dims(access, view)
         row_bytes, column_bytes = self.steps(access, view)
         if access.guards:
-            return self._load_guarded(access, view, rows, columns)
-        stays = id(access.storage) in self.written
+            return self._load_guarded(access, view, rows, columns, again)
+        stays = again or id(access.storage) in self.written
         operands = (
             self.address(access, view),
             row_bytes if rows is not None else self.builder.const(0),
@@ -162,15 +163,17 @@ class Memory:
         )
         return self.builder.pure("tload", tile_type(element), rows, columns, operands, stays=stays)
 
-    def _load_guarded(self, access: Access, view: View, rows: Scalar | None, columns: Scalar | None) -> Tile:
+    def _load_guarded(
+        self, access: Access, view: View, rows: Scalar | None, columns: Scalar | None, again: bool = False
+    ) -> Tile:
         builder, element = self.builder, access.storage.element
         one = builder.const(1)
         shape = (rows or one, columns or one)
-        box = self._box(access.guards, view, *shape)
+        box = self.box(access.guards, view, *shape)
         other = access.otherwise
         outside = self.scalar_bits(other) if isinstance(other, mlir.Value) else builder.const(0)
         row_bytes, column_bytes = self.steps(access, view)
-        stays = id(access.storage) in self.written
+        stays = again or id(access.storage) in self.written
         inside = builder.pure(
             "tload_inside", tile_type(element), rows, columns,
             (self.address(access, view), row_bytes, column_bytes, *box, outside, int(memory_type(element))),
@@ -186,7 +189,7 @@ class Memory:
             "tpick", inside.type, mask, inside, self._load(other, view), extra=(TYPE_BYTES[inside.type],)
         )
 
-    def _box(
+    def box(
         self, guards: tuple[Guard, ...], view: View, rows: Scalar, columns: Scalar
     ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
         """The rows and columns of a tile that are inside of all guards: from and to, each."""

@@ -43,7 +43,7 @@ class Transforms(NestStrategy):
         if tile.vector_loop is None or tile.vector_loop in (transform.p, transform.q, transform.i, transform.j):
             return "no contiguous loop outside of the tiles"
         tile = Tile(tile.width, tile.vector_loop)
-        return cls(kernel, Schedule((tile,), _distribute(kernel, tile, transform)))
+        return cls(kernel, Schedule((tile,), distribute_tiles(kernel, tile, transform)))
 
     def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
         with mlir.InsertionPoint(module.body), function.operation.location:
@@ -53,13 +53,17 @@ class Transforms(NestStrategy):
             interface.finish()
 
 
-def _distribute(kernel: Kernel, tile: Tile, transform: TileTransform) -> tuple[GridAxis, ...]:
-    """Cuts the loops over tiles, and then the channels."""
+def distribute_tiles(
+    kernel: Kernel, tile: Tile, transform: TileTransform, whole: int | None = None
+) -> tuple[GridAxis, ...]:
+    """Cuts the loops over tiles, but for one that stays `whole`, and then the channels."""
     nest = kernel.nests[0]
+    assert tile.vector_loop is not None
     loops = [loop for loop in nest.parallel if loop not in (transform.p, transform.q, tile.vector_loop)]
     elements = nest.loops[transform.i] * nest.loops[transform.j]
     for loop in [*loops, tile.vector_loop]:
         elements = elements * nest.loops[loop]
+    loops = [loop for loop in loops if loop != whole]
     wanted = min(_WORKGROUPS, (elements.static or _WORKGROUPS * _MINIMUM_POINTS) // _MINIMUM_POINTS)
     axes: list[GridAxis] = []
     count = 1
