@@ -99,6 +99,10 @@ PROGRAMS |= {
     ),
     "products without terms": Program(jnp.matmul, (random_array((3, 0)), random_array((0, 5)))),
     "complex products": Program(jnp.matmul, (random_array((5, 7), np.complex64), random_array((7, 3), np.complex64))),
+    "complex convolution": Program(
+        lambda x, w: lax.conv_general_dilated(x, w, (2,), [(1, 2)], rhs_dilation=(2,)),
+        (random_array((1, 3, 11), np.complex64), random_array((5, 3, 2), np.complex64)),
+    ),
     "i64 products": Program(jnp.matmul, (random_array((17, 33), np.int64), random_array((33, 65), np.int64))),
     "four bits": Program(four_bits, (random_array((7, 5), np.int8),)),
     "loops with state": Program(loops_with_state, (random_array((4, 3, 5)), random_array((5, 5)))),

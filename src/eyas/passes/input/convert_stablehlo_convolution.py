@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from torch_mlir._mlir_libs import _stablehlo
-from torch_mlir.dialects import arith, linalg, tensor
+from torch_mlir.dialects import arith, complex, linalg, tensor
 
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import generic, index_constant
@@ -57,8 +57,7 @@ def _convert(op: mlir.Operation) -> mlir.Value:
     kernel_shape = list(mlir.RankedTensorType(kernel.type).shape)
     strides, dilations, padding = _array(op, "window_strides"), _array(op, "rhs_dilation"), _padding(op)
     result = mlir.RankedTensorType(signless_type(op.results[0].type))
-    zero = arith.constant(result.element_type, 0.0 if isinstance(result.element_type, mlir.FloatType) else 0)
-    blank = arith.constant(image.type.element_type, 0.0 if isinstance(result.element_type, mlir.FloatType) else 0)
+    zero, blank = (_zero(type_.element_type) for type_ in (result, image.type))
 
     none = index_constant(0)
     amounts = [[none, none] for _ in kernel_shape]
@@ -89,8 +88,7 @@ def _convert(op: mlir.Operation) -> mlir.Value:
             _widen(value, result.element_type, is_u)
             for value, is_u in zip(list(block.arguments)[:2], unsigned, strict=True)
         ]
-        multiply, add = (arith.mulf, arith.addf) if _is_float(result.element_type) else (arith.muli, arith.addi)
-        linalg.YieldOp([add(block.arguments[2], multiply(*factors))])
+        linalg.YieldOp([_add_product(block.arguments[2], *factors)])
     dims = [[dim] if dim < made else [dim + 1] for dim in range(result.rank)]
     dims[made] = [made, made + 1]
     shape = [mlir.ShapedType.get_dynamic_size()] * result.rank
@@ -129,6 +127,21 @@ def _split(kernel: mlir.Value, dim: int, groups: int, per_group: int) -> mlir.Va
     dims[dim] = [dim, dim + 1]
     result = mlir.RankedTensorType.get(shape, type_.element_type)
     return tensor.ExpandShapeOp(result, kernel, dims, [], shape).result
+
+
+def _zero(type_: mlir.Type) -> mlir.Value:
+    if isinstance(type_, mlir.ComplexType):
+        parts = [mlir.FloatAttr.get(type_.element_type, 0.0)] * 2
+        return complex.ConstantOp(type_, mlir.ArrayAttr.get(parts)).result
+    return arith.constant(type_, 0.0 if _is_float(type_) else 0)
+
+
+def _add_product(total: mlir.Value, left: mlir.Value, right: mlir.Value) -> mlir.Value:
+    if isinstance(total.type, mlir.ComplexType):
+        return complex.add(total, complex.mul(left, right))
+    if _is_float(total.type):
+        return arith.addf(total, arith.mulf(left, right))
+    return arith.addi(total, arith.muli(left, right))
 
 
 def _widen(value: mlir.Value, type_: mlir.Type, unsigned: bool) -> mlir.Value:

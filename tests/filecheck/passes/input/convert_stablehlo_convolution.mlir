@@ -28,3 +28,14 @@ func.func @static(%x: tensor<4x8x9xf32>, %w: tensor<32x8x2xf32>) -> tensor<4x32x
     : (tensor<4x8x9xf32>, tensor<32x8x2xf32>) -> tensor<4x32x8xf32>
   return %r : tensor<4x32x8xf32>
 }
+
+// CHECK-LABEL: func.func @complex
+func.func @complex(%x: tensor<1x2x9xcomplex<f32>>, %w: tensor<3x2x2xcomplex<f32>>) -> tensor<1x3x7xcomplex<f32>> {
+  // CHECK: complex.constant [0.000000e+00 : f32, 0.000000e+00 : f32]
+  // CHECK: complex.mul
+  // CHECK: complex.add
+  %r = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {rhs_dilate = [2]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x2x9xcomplex<f32>>, tensor<3x2x2xcomplex<f32>>) -> tensor<1x3x7xcomplex<f32>>
+  return %r : tensor<1x3x7xcomplex<f32>>
+}
