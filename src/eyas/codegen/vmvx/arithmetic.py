@@ -327,3 +327,16 @@ _HANDLERS: dict[str, Handler] = {
     "math.clampf": Arithmetic.clamp,
     "math.sincos": Arithmetic.sine_and_cosine,
 }
+
+
+def constant_of(value: mlir.Value) -> int | None:
+    """The number that a value always is, if it is one."""
+    owner = value.owner
+    if isinstance(owner, mlir.Block):
+        return None
+    if owner.name == "builtin.unrealized_conversion_cast":
+        return constant_of(owner.operands[0])
+    if owner.name not in ("arith.constant", "llvm.mlir.constant"):
+        return None
+    attribute = owner.attributes["value"]
+    return int(attribute.value) if isinstance(attribute, mlir.IntegerAttr) else None
