@@ -30,6 +30,7 @@ OPTIONAL = (
     "propagate-transposes",
     "trim-windows",
     "evaluate-constants",
+    "compose-copies",
     "unify-dimensions",
     "fold-index-ranges",
     "deduplicate-executables",

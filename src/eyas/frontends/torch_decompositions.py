@@ -58,6 +58,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.gelu.default: gelu,
         aten.index.Tensor: torch_indexing.index,
         aten.index_put.default: torch_indexing.index_put,
+        aten.lerp.Scalar: lerp,
         aten.native_layer_norm.default: native_layer_norm,
         aten.pow.Tensor_Scalar: power,
         aten.scaled_dot_product_attention.default: scaled_dot_product_attention,
@@ -159,6 +160,14 @@ def batch_norm(
     result = wide * scale.view(channels) + shift.view(channels)
     none = x.new_empty(0)
     return result.to(x.dtype), none, none
+
+
+def lerp(start: Tensor, end: Tensor, weight: float) -> Tensor:
+    """Between two tensors, from the nearer one, as torch's kernels have it; which one that is, is known here."""
+    wide = torch.float32 if start.dtype in (torch.float16, torch.bfloat16) else start.dtype
+    first, last = start.to(wide), end.to(wide)
+    between = first + weight * (last - first) if abs(weight) < 0.5 else last - (last - first) * (1 - weight)
+    return between.to(start.dtype)
 
 
 def native_layer_norm(

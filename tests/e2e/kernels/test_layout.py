@@ -125,3 +125,16 @@ def test_elementwise_of_a_padded_slice(rng):
     x = p.random_array(rng, (6, 17), "f32")
     expected = np.pad(x[1:5, 2:], [(2, 0), (0, 3)], constant_values=1.5) ** 2
     p.assert_both(p.main([("x", a)], lines, [("z", c)]), [x], expected)
+
+
+@pytest.mark.parametrize("shape", [(8, 4, 3, 3), (33, 17, 3, 3), (5, 40, 2, 5), (64, 64, 1, 3)])
+def test_flipped_and_moved(rng, shape):
+    """A filter as the gradient of a convolution's input reads it: strides are negative."""
+    outputs, inputs, height, width = shape
+    x = p.random_array(rng, shape, "f32")
+    expected = np.ascontiguousarray(x[:, :, ::-1, ::-1].transpose(0, 2, 3, 1))
+    a, r = p.tensor_type(shape), p.tensor_type(expected.shape)
+    maps = [p.affine(4, [0, 3, f"{height - 1} - b", f"{width - 1} - c"]), p.affine(4, [0, 1, 2, 3])]
+    lines = f"%init = tensor.empty() : {r}\n"
+    lines += p.generic("z", [("x", a, maps[0])], ("init", r, maps[1]), "pppp", "%r = arith.addf %i0, %i0 : f32", "f32")
+    p.assert_both(p.main([("x", a)], lines, [("z", r)]), [x], 2 * expected)

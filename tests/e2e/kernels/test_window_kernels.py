@@ -63,6 +63,37 @@ def test_grouped_convolution(rng, groups, per_group):
     p.assert_both(p.main([("x", a), ("w", b)], lines, [("z", r)]), [x, k], expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("samples", "positions", "taps", "inputs", "outputs", "stride"),
+    [
+        (8, (2, 2), (3, 3), 48, 40, 1),
+        (5, (4, 3), (3, 2), 33, 17, 2),
+        (9, (1, 1), (3, 3), 16, 21, 1),
+        (3, (7, 5), (1, 1), 70, 9, 2),
+        (8, (4, 4), (3, 3), 130, 8, 1),
+    ],
+)
+def test_gradient_of_a_filter(rng, samples, positions, taps, inputs, outputs, stride):
+    """Loops f, h, w, c and the sums n, oh, ow: lanes read the image, and rows share what they read."""
+    (oh, ow), (kh, kw) = positions, taps
+    image = (samples, (oh - 1) * stride + kh, (ow - 1) * stride + kw, inputs)
+    gradient, out = (samples, oh, ow, outputs), (outputs, kh, kw, inputs)
+    window = [4, f"f * {stride} + b", f"g * {stride} + c", 3]
+    maps = [p.affine(7, window), p.affine(7, [4, 5, 6, 0]), p.affine(7, [0, 1, 2, 3])]
+    a, b, r = (p.tensor_type(shape) for shape in (image, gradient, out))
+    lines = p.filled("init", out, "f32", "0.0")
+    lines += p.generic(
+        "z", [("x", a, maps[0]), ("g", b, maps[1])], ("init", r, maps[2]), "pppprrr", multiply_add("f32"), "f32"
+    )
+    x, g = p.random_array(rng, image, "f32"), p.random_array(rng, gradient, "f32")
+    expected = np.zeros(out)
+    for i, j in itertools.product(range(kh), range(kw)):
+        part = x[:, i : i + stride * (oh - 1) + 1 : stride, j : j + stride * (ow - 1) + 1 : stride]
+        expected[:, i, j] = np.einsum("nhwc,nhwf->fc", part.astype(np.float64), g.astype(np.float64))
+    program = p.main([("x", a), ("g", b)], lines, [("z", r)])
+    p.assert_both(program, [x, g], expected.astype(np.float32), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(("channels", "stride"), [(1, 1), (7, 1), (16, 2), (33, 1), (64, 2)])
 def test_depthwise_convolution(rng, channels, stride):
     image, filter_ = (2, 11, 9, channels), (3, 3, channels)

@@ -56,6 +56,8 @@ CASES = {
     "variance-biased": (lambda x: x.var(dim=(0, 2), correction=0, keepdim=True), X),
     "deviation": (lambda x: x.std(-1), X),
     "variance-mean": (lambda x: torch.var_mean(x, 1), X),
+    "lerp": (lambda x: (torch.lerp(x, x + 3, 0.1), torch.lerp(x, 2 * x, 0.75), torch.lerp(x, x - 1, -2.0)), X),
+    "lerp-half": (lambda x: torch.lerp(x, x + 3, 0.1), X.half()),
     "powers": (lambda x: (x**2, x**3, x**4, x.abs() ** 0.5, (x.abs() + 1) ** -0.5, x**5), X),
     # Cuts and grows: equal sizes must not be taken for "nothing to do".
     "shift": (lambda x: F.pad(x, (0, 0, 1, -1)), X),

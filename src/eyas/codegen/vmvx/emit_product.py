@@ -44,6 +44,8 @@ class ProductEmitter(SumEmitter):
             raise Unsupported(found)
         self.product, self.right = found, found.right
         self.step = STEPS[found.kind]
+        if self.step == 1:
+            self.loops = longest_inside(self.nest, found, self.loops)
         self.each = element_bytes(found.right.storage.element)
         self.panel_bytes = self.builder.const(PANEL * self.each)
         self.panels: Scalar | None = None
@@ -169,6 +171,24 @@ class ProductEmitter(SumEmitter):
         index = view.indices[loop]
         assert index is not None
         return self.builder.add(index, self.builder.const(count))
+
+
+def longest_inside(nest: Nest, found: Product, loops: list[int]) -> list[int]:
+    """The loops of a sum in the order in which the instruction runs them. Sums stay in registers during the innermost
+    one, so a long one belongs there, unless the machine sees the innermost ones as one that is as long."""
+    inner, extents = loops[-LEVELS:], [nest.loops[loop].static for loop in loops[-LEVELS:]]
+    if len(inner) < 2 or None in extents:
+        return loops
+    run = extents[-1] or 0
+    for outer, loop in zip(inner[-2::-1], inner[:0:-1], strict=True):
+        extent = nest.loops[loop]
+        if any(access.strides[outer] != access.strides[loop] * extent for access in (found.left, found.right)):
+            break
+        run *= nest.loops[outer].static or 0
+    longest = max(inner, key=lambda loop: nest.loops[loop].static or 0)
+    if (nest.loops[longest].static or 0) < 1.5 * run:
+        return loops
+    return [*loops[: len(loops) - len(inner)], *(loop for loop in inner if loop != longest), longest]
 
 
 def _right(nest: Nest, found: Product) -> Access:

@@ -77,10 +77,10 @@ def _copy_of_slice(op: mlir.Operation) -> _Copy | None:
         list(mlir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "strides")
     )
     dims = [mlir.AffineDimExpr.get(dim) for dim in range(result.rank)]
-    return _Copy(
-        op.operands[0],
-        [dim * stride + offset for dim, stride, offset in zip(dims, strides, offsets, strict=True)],
-    )
+    exprs = [dim * stride + offset for dim, stride, offset in zip(dims, strides, offsets, strict=True)]
+    # Through a map: a sum that is no sum any more, such as d0 + 0, still says that it is one, and asking for its parts
+    # is the end of the process.
+    return _Copy(op.operands[0], list(mlir.AffineMap.get(result.rank, 0, exprs).results))
 
 
 def _compose(op: mlir.Operation) -> None:

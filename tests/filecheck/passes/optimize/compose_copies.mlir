@@ -76,3 +76,13 @@ func.func @filter(%x: tensor<1x8x8x4xf32>, %w: tensor<16x4x3x3xf32>, %init: tens
   %y = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %t : tensor<1x8x8x4xf32>, tensor<3x3x4x16xf32>) outs(%init : tensor<1x6x6x16xf32>) -> tensor<1x6x6x16xf32>
   return %y : tensor<1x6x6x16xf32>
 }
+
+// A part of a filter that lies in the right order is read where it is.
+// CHECK-LABEL: func.func @part
+// CHECK: [[PART:%.*]] = tensor.extract_slice
+// CHECK: linalg.conv_2d_nhwc_hwcf {{.*}}ins({{%.*}}, [[PART]] :
+func.func @part(%x: tensor<1x8x8x4xf32>, %w: tensor<3x3x4x16xf32>, %init: tensor<1x8x8x16xf32>) -> tensor<1x8x8x16xf32> {
+  %0 = tensor.extract_slice %w[1, 1, 0, 0] [1, 1, 4, 16] [1, 1, 1, 1] : tensor<3x3x4x16xf32> to tensor<1x1x4x16xf32>
+  %y = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %0 : tensor<1x8x8x4xf32>, tensor<1x1x4x16xf32>) outs(%init : tensor<1x8x8x16xf32>) -> tensor<1x8x8x16xf32>
+  return %y : tensor<1x8x8x16xf32>
+}

@@ -108,15 +108,17 @@ def _rows_loop(nest: Nest, windows: list[Window], lanes: int) -> int | None:
     points = product([nest.loops[loop] for loop in nest.statements[0].reductions]).static
     if points is None or points > SMALL_WINDOW:
         return None
-    return next((loop for loop in reversed(candidates) if _overlaps(nest, loop)), None)
+    return next((loop for loop in reversed(candidates) if _overlaps(nest, loop, lanes)), None)
 
 
-def _overlaps(nest: Nest, row: int) -> bool:
+def _overlaps(nest: Nest, row: int, lanes: int) -> bool:
     """Whether two points along a loop read the same element, at different taps."""
     extent = nest.loops[row].static or 0
     for access in nest.statements[0].inputs:
         if not isinstance(access, Access) or not access.strides[row].static:
             continue
+        if access.strides[lanes] != Size(0) and any(access.strides[loop] == Size(0) for loop in nest.parallel):
+            continue  # in a filter's gradient, a contraction uses a vector of the image for all filters
         for tap in nest.statements[0].reductions:
             stride, taps = access.strides[tap].static, nest.loops[tap].static or 0
             steps = [stride * tap / access.strides[row].factor for tap in range(1, taps)] if stride else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eyas.codegen.common.backend import generalized, kernel_of
@@ -10,6 +12,7 @@ from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.vmvx.compile import BACKEND
+from eyas.codegen.vmvx.emit_product import longest_inside
 from eyas.codegen.vmvx.schedule import check_schedule
 from eyas.ir import make_context, mlir, parse_module
 from eyas.targets import Target
@@ -101,6 +104,40 @@ def test_a_product_has_columns_and_rows_and_wants_panels():
     (tile,) = chosen.schedule.tiles
     assert (tile.vector_loop, tile.unroll_loop, tile.unroll) == (1, 0, 8)
     assert chosen.packable == (1,)
+
+
+SUM = """
+#x = affine_map<(f, i, n, h, w) -> (n, h, w, i)>
+#g = affine_map<(f, i, n, h, w) -> (n, h, w, f)>
+#r = affine_map<(f, i, n, h, w) -> (f, i)>
+func.func private @f(%p: tensor<8xHx4x64xf32>, %g: tensor<8x2x2x32xf32>) -> tensor<32x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %x = tensor.extract_slice %p[0, 0, 0, 0] [8, 2, 2, 64] [1, 1, 1, 1] : tensor<8xHx4x64xf32> to tensor<8x2x2x64xf32>
+  %e = tensor.empty() : tensor<32x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<32x64xf32>) -> tensor<32x64xf32>
+  %r = linalg.generic {indexing_maps = [#x, #g, #r],
+    iterator_types = ["parallel", "parallel", "reduction", "reduction", "reduction"]}
+    ins(%x, %g : tensor<8x2x2x64xf32>, tensor<8x2x2x32xf32>) outs(%init : tensor<32x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  return %r : tensor<32x64xf32>
+}
+"""
+
+
+def test_the_longest_loop_of_a_sum_is_innermost():
+    """A part of an image: its rows do not follow each other, and eight samples are more than two pixels."""
+    chosen, rejected = select(SUM.replace("H", "4"))
+    assert chosen.name == "contraction", rejected
+    nest = chosen.kernel.nests[0]
+    assert [nest.loops[loop].static for loop in nest.statements[0].reductions] == [8, 2, 2]
+    ordered = longest_inside(nest, chosen.product, list(nest.statements[0].reductions))
+    assert [nest.loops[loop].static for loop in ordered] == [2, 2, 8]
+    longer = [Size(extent) for extent in (4, 64, 8, 2, 16)]
+    assert longest_inside(replace(nest, loops=longer), chosen.product, [2, 3, 4]) == [2, 3, 4]
 
 
 def test_elements_that_tiles_do_not_have_are_named():
