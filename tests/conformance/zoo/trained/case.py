@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 from tests.conformance.outcome import Outcome, one_line
+from tests.conformance.target import compile_options
 from tests.conformance.zoo.trained.packages import Missing
 
 import eyas
@@ -62,7 +63,7 @@ class Paired:
         options.intra_op_num_threads, options.log_severity_level = 1, 3
         self.session = onnxruntime.InferenceSession(stored, options, providers=["CPUExecutionProvider"])
         self.names = [value.name for value in self.session.get_inputs()]
-        self.module = eyas.compile(source, tuple(fixed) if fixed else ())
+        self.module = eyas.compile(source, tuple(fixed) if fixed else (), **compile_options())
         self.rtol, self.largest = rtol, 0.0
 
     def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:

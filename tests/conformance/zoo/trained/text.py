@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tests.conformance.target import compile_options
 from tests.conformance.zoo.build import libraries
 from tests.conformance.zoo.trained.case import Paired, Trained, agree, require
 from tests.conformance.zoo.trained.packages import File, Missing
@@ -60,7 +61,7 @@ def _smollm2() -> str:
     prompt = tokenizer.apply_chat_template(question, add_generation_prompt=True, return_dict=False)
     tokens = torch.tensor([prompt])
     length = torch.export.Dim("length", min=2, max=512)
-    module = eyas.compile(model, (tokens,), dynamic_shapes=({1: length},))
+    module = eyas.compile(model, (tokens,), dynamic_shapes=({1: length},), **compile_options())
     for _ in range(16):
         logits = module(tokens)
         following = int(logits[0, -1].argmax())
@@ -107,7 +108,7 @@ def _minilm() -> str:
         "A kitten is looking out of the window at some birds.",
         "The stock market fell sharply on Monday.",
     )
-    module = eyas.compile(model, cat, dynamic_shapes=(dims, dims))
+    module = eyas.compile(model, cat, dynamic_shapes=(dims, dims), **compile_options())
     error = 0.0
     with torch.no_grad():
         for call in (cat, encode("Paris", "the capital of France", "a bowl of soup", "France's largest city")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import torch
+from tests.conformance.target import compile_options
 from tests.conformance.zoo.build import libraries
 from tests.conformance.zoo.trained.case import Paired, Trained, agree, require
 from tests.conformance.zoo.trained.packages import File
@@ -51,7 +52,7 @@ def _mobilenet() -> str:
     labels = MobileNet_V2_Weights.IMAGENET1K_V1.meta["categories"]
     expected = {"chelsea": "Egyptian cat", "coffee": "espresso"}
     photos = [_normalized(photograph(name, 256, 256)[16:240, 16:240]) for name in expected]
-    module = eyas.compile(model, (photos[0],))
+    module = eyas.compile(model, (photos[0],), **compile_options())
     answers, error = [], 0.0
     with torch.no_grad():
         for photo, label in zip(photos, expected.values(), strict=True):
@@ -94,7 +95,7 @@ def _digits() -> str:
     model.eval()
     pixels, labels = _mnist()
     batches = torch.from_numpy((pixels / 255 - 0.1307) / 0.3081).float().split(500)
-    module = eyas.compile(model, (batches[0],))
+    module = eyas.compile(model, (batches[0],), **compile_options())
     with torch.no_grad():
         error = agree([module(batches[0])], [model(batches[0])], 1e-4)
     return _accuracy(np.concatenate([np.asarray(module(batch)) for batch in batches]), labels, 0.98, error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from tests.conformance.target import compile_options
 from tests.conformance.zoo.build import libraries
 from tests.conformance.zoo.trained.audio import JFK, RATE, read_wave
 from tests.conformance.zoo.trained.case import Trained, agree, require
@@ -75,12 +76,12 @@ def _transcribe() -> str:
     tokenizer = Tokenizer.from_file(str(_TOKENIZER.path()))
     samples = read_wave(JFK.path())
     mel = WhisperFeatureExtractor()(samples, sampling_rate=RATE, return_tensors="pt").input_features
-    compiled_encoder = eyas.compile(encoder, (mel,))
+    compiled_encoder = eyas.compile(encoder, (mel,), **compile_options())
     heard = compiled_encoder(mel)
     start = ("<|startoftranscript|>", "<|notimestamps|>")
     tokens = torch.tensor([[tokenizer.token_to_id(name) for name in start]])
     length = torch.export.Dim("length", min=2, max=448)
-    compiled_decoder = eyas.compile(decoder, (tokens, heard), dynamic_shapes=({1: length}, None))
+    compiled_decoder = eyas.compile(decoder, (tokens, heard), dynamic_shapes=({1: length}, None), **compile_options())
     end = tokenizer.token_to_id("<|endoftext|>")
     while tokens.shape[1] < 64:
         following = int(compiled_decoder(tokens, heard).argmax())
