@@ -141,7 +141,7 @@ def test_other_cpus(case: Case, runners: Path, cpu: str) -> None:
 
 
 @pytest.mark.parametrize("width", ["1", "2", "4", "8"])
-@pytest.mark.parametrize("kernels", ["portable", "avx2", "avx512"])
+@pytest.mark.parametrize("kernels", ["portable", "sse2", "avx2", "avx512"])
 def test_kernel_sets_of_this_cpu(case: Case, runners: Path, kernels: str, width: str) -> None:
     if kernels != "portable" and (platform.machine() != "x86_64" or f" {kernels}" not in _cpu_flags()):
         pytest.skip(f"this CPU has no {kernels}")

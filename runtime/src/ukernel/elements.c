@@ -26,17 +26,10 @@ static void add_set(const char* name, void (*fill)(eyas_uk_elements_t*),
   ++set_count;
 }
 
-#if defined(__x86_64__)
-// Products have a set of that name.
-static void fill_nothing(eyas_uk_elements_t* table) {
-  (void)table;
-}
-#endif
-
 static void make_sets(void) {
   add_set("portable", eyas_uk_elements_fill_portable, (const char* const[]){NULL});
 #if defined(__x86_64__)
-  add_set("sse2", fill_nothing, (const char* const[]){NULL});
+  add_set("sse2", eyas_uk_elements_fill_sse2, (const char* const[]){NULL});
   add_set("avx2", eyas_uk_elements_fill_avx2,
           (const char* const[]){"avx2", "fma", "f16c", NULL});
   add_set("avx512", eyas_uk_elements_fill_avx512,

@@ -7,6 +7,7 @@
 
 void eyas_uk_elements_fill_portable(eyas_uk_elements_t* table);
 #if defined(__x86_64__)
+void eyas_uk_elements_fill_sse2(eyas_uk_elements_t* table);
 void eyas_uk_elements_fill_avx2(eyas_uk_elements_t* table);
 void eyas_uk_elements_fill_avx512(eyas_uk_elements_t* table);
 #elif defined(__riscv) && __riscv_xlen == 64

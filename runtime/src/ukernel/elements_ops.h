@@ -1,7 +1,8 @@
 // What each instruction does to one element: lists for X(kept, OP, TYPE, expression), where `kept`
-// is HOT for what every set compiles anew, INTEGER for what only some do, and RARE for what faster
-// sets take from the portable one, to keep the code small. In an expression, `x` (or `a` and `b`) are the elements, S their type, U
-// the unsigned type of the same size, W an unsigned type for arithmetic that wraps, BITS their size.
+// is HOT for what every set compiles anew, FINE and INTEGER for what only some do, and RARE for what
+// faster sets take from the portable one, to keep the code small. In an expression, `x` (or `a` and
+// `b`) are the elements, S their type, U the unsigned type of the same size, W an unsigned type for
+// arithmetic that wraps, BITS their size.
 #ifndef EYAS_UKERNEL_ELEMENTS_OPS_H_
 #define EYAS_UKERNEL_ELEMENTS_OPS_H_
 
@@ -77,21 +78,21 @@ static inline double round_bf16_f64(double x) {
   X(HOT, SQRT, F32, __builtin_sqrtf(x))                       \
   X(HOT, RSQRT, F32, 1.0f / __builtin_sqrtf(x))               \
   X(HOT, EXP, F32, eyas_uk_exp(x))                            \
-  X(HOT, EXP2, F32, eyas_uk_exp2(x))                          \
-  X(HOT, EXPM1, F32, eyas_uk_expm1(x))                        \
-  X(HOT, LOG, F32, eyas_uk_log(x))                            \
-  X(HOT, LOG2, F32, eyas_uk_log2(x))                          \
-  X(HOT, LOG10, F32, eyas_uk_log10(x))                        \
-  X(HOT, LOG1P, F32, eyas_uk_log1p(x))                        \
+  X(FINE, EXP2, F32, eyas_uk_exp2(x))                         \
+  X(FINE, EXPM1, F32, eyas_uk_expm1(x))                       \
+  X(FINE, LOG, F32, eyas_uk_log(x))                           \
+  X(FINE, LOG2, F32, eyas_uk_log2(x))                         \
+  X(FINE, LOG10, F32, eyas_uk_log10(x))                       \
+  X(FINE, LOG1P, F32, eyas_uk_log1p(x))                       \
   X(HOT, TANH, F32, eyas_uk_tanh(x))                          \
   X(HOT, ERF, F32, eyas_uk_erf(x))                            \
   X(HOT, SIGMOID, F32, eyas_uk_sigmoid(x))                    \
-  X(HOT, FLOOR, F32, __builtin_floorf(x))                     \
-  X(HOT, CEIL, F32, __builtin_ceilf(x))                       \
-  X(HOT, TRUNC, F32, __builtin_truncf(x))                     \
-  X(HOT, ROUND, F32, eyas_uk_round(x))                        \
-  X(HOT, ROUNDEVEN, F32, __builtin_rintf(x))                  \
-  X(HOT, ROUND_BF16, F32, eyas_uk_from_bf16(eyas_uk_to_bf16(x))) \
+  X(FINE, FLOOR, F32, __builtin_floorf(x))                    \
+  X(FINE, CEIL, F32, __builtin_ceilf(x))                      \
+  X(FINE, TRUNC, F32, __builtin_truncf(x))                    \
+  X(FINE, ROUND, F32, eyas_uk_round(x))                       \
+  X(FINE, ROUNDEVEN, F32, __builtin_rintf(x))                 \
+  X(FINE, ROUND_BF16, F32, eyas_uk_from_bf16(eyas_uk_to_bf16(x))) \
   X(RARE, CBRT, F32, cbrtf(x))                                \
   X(RARE, TAN, F32, tanf(x))                                  \
   X(RARE, ASIN, F32, asinf(x))                                \
@@ -275,13 +276,13 @@ static inline double round_bf16_f64(double x) {
   X(KEPT, TRUNC, WIDE, NARROW, (S_##NARROW)x)
 
 #define CAST_OPS(X)                             \
-  CASTS_FROM_INTEGER(X, HOT, I8)                \
+  CASTS_FROM_INTEGER(X, FINE, I8)               \
   CASTS_FROM_INTEGER(X, RARE, I16)              \
-  CASTS_FROM_INTEGER(X, HOT, I32)               \
-  CASTS_FROM_INTEGER(X, HOT, I64)               \
-  CASTS_TO_SHORT(X, HOT, I8, 0x1p7)             \
+  CASTS_FROM_INTEGER(X, FINE, I32)              \
+  CASTS_FROM_INTEGER(X, FINE, I64)              \
+  CASTS_TO_SHORT(X, FINE, I8, 0x1p7)            \
   CASTS_TO_SHORT(X, RARE, I16, 0x1p15)          \
-  CASTS_TO_LONG(X, HOT, I32, 0x1p31)            \
+  CASTS_TO_LONG(X, FINE, I32, 0x1p31)           \
   CASTS_TO_LONG(X, RARE, I64, 0x1p63)           \
   CASTS_BETWEEN(X, RARE, I8, I16)               \
   CASTS_BETWEEN(X, INTEGER, I8, I32)                \
@@ -289,7 +290,7 @@ static inline double round_bf16_f64(double x) {
   CASTS_BETWEEN(X, RARE, I16, I32)              \
   CASTS_BETWEEN(X, RARE, I16, I64)              \
   CASTS_BETWEEN(X, INTEGER, I32, I64)               \
-  X(HOT, EXTF, F32, F64, (double)x)             \
-  X(HOT, TRUNCF, F64, F32, (float)x)
+  X(FINE, EXTF, F32, F64, (double)x)            \
+  X(FINE, TRUNCF, F64, F32, (float)x)
 
 #endif  // EYAS_UKERNEL_ELEMENTS_OPS_H_

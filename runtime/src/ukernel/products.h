@@ -76,23 +76,24 @@ void eyas_uk_window_minnum_f64_portable(const eyas_uk_window_t* call);
       [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_##f64,     \
   }
 
-// Windows: OF_F32(name) is the set's own for f32; the other types are in the portable set alone.
-#define EYAS_UK_WINDOWS(OF_F32)                                         \
-  {                                                                     \
-      [EYAS_VMVX_WINDOW_MULADD] = EYAS_UK_WINDOW(OF_F32, muladd),       \
-      [EYAS_VMVX_WINDOW_ADD] = EYAS_UK_WINDOW(OF_F32, add),             \
-      [EYAS_VMVX_WINDOW_MAXIMUM] = EYAS_UK_WINDOW(OF_F32, maximum),     \
-      [EYAS_VMVX_WINDOW_MINIMUM] = EYAS_UK_WINDOW(OF_F32, minimum),     \
-      [EYAS_VMVX_WINDOW_MAXNUM] = EYAS_UK_WINDOW_FLOAT(OF_F32, maxnum), \
-      [EYAS_VMVX_WINDOW_MINNUM] = EYAS_UK_WINDOW_FLOAT(OF_F32, minnum), \
+// Windows: OF_F32(name) is the set's own for f32. Other types, and what no network pools by, are in the
+// portable set alone.
+#define EYAS_UK_WINDOWS(OF_F32)                                                      \
+  {                                                                                  \
+      [EYAS_VMVX_WINDOW_MULADD] = EYAS_UK_WINDOW(OF_F32, muladd),                    \
+      [EYAS_VMVX_WINDOW_ADD] = EYAS_UK_WINDOW(OF_F32, add),                          \
+      [EYAS_VMVX_WINDOW_MAXIMUM] = EYAS_UK_WINDOW(OF_F32, maximum),                  \
+      [EYAS_VMVX_WINDOW_MINIMUM] = EYAS_UK_WINDOW(EYAS_UK_WINDOW_PORTABLE, minimum), \
+      [EYAS_VMVX_WINDOW_MAXNUM] = EYAS_UK_WINDOW_FLOAT(maxnum),                      \
+      [EYAS_VMVX_WINDOW_MINNUM] = EYAS_UK_WINDOW_FLOAT(minnum),                      \
   }
 #define EYAS_UK_WINDOW(OF_F32, name)                            \
   {[EYAS_VMVX_TYPE_F32] = OF_F32(name),                         \
    [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable, \
    [EYAS_VMVX_TYPE_I8] = eyas_uk_window_##name##_i8_portable,   \
    [EYAS_VMVX_TYPE_I32] = eyas_uk_window_##name##_i32_portable}
-#define EYAS_UK_WINDOW_FLOAT(OF_F32, name) \
-  {[EYAS_VMVX_TYPE_F32] = OF_F32(name),    \
+#define EYAS_UK_WINDOW_FLOAT(name)                              \
+  {[EYAS_VMVX_TYPE_F32] = eyas_uk_window_##name##_f32_portable, \
    [EYAS_VMVX_TYPE_F64] = eyas_uk_window_##name##_f64_portable}
 #define EYAS_UK_WINDOW_PORTABLE(name) eyas_uk_window_##name##_f32_portable
 

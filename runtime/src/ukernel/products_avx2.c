@@ -25,26 +25,16 @@
 #define multiply_add(acc, row, lanes) _mm256_fmadd_ps(row, lanes, acc)
 #include "ukernel/products_blocks.inc"
 
-// The instructions give their second operand when one is NaN or both are zeros: asked both ways
-// round, two results differ in the sign of zeros alone.
-#define GREATEST(x, y) _mm256_and_ps(_mm256_max_ps(x, y), _mm256_max_ps(y, x))
-#define LEAST(x, y) _mm256_or_ps(_mm256_min_ps(x, y), _mm256_min_ps(y, x))
-#define choose_nan(acc, a, WHICH) \
-  _mm256_blendv_ps(WHICH(acc, a), _mm256_add_ps(acc, a), _mm256_cmp_ps(acc, a, _CMP_UNORD_Q))
-
-// A number before NaN.
-static inline __m256 choose_number(__m256 acc, __m256 a, __m256 chosen) {
-  const __m256 either = _mm256_blendv_ps(acc, a, _mm256_cmp_ps(acc, acc, _CMP_UNORD_Q));
-  return _mm256_blendv_ps(chosen, either, _mm256_cmp_ps(acc, a, _CMP_UNORD_Q));
+// NaN where one is. The instruction gives its second operand then, and when both are zeros: asked both
+// ways round, two results differ in the sign of zeros alone.
+EYAS_UK_INLINE __m256 maximum(__m256 x, __m256 y) {
+  const __m256 greatest = _mm256_and_ps(_mm256_max_ps(x, y), _mm256_max_ps(y, x));
+  return _mm256_blendv_ps(greatest, _mm256_add_ps(x, y), _mm256_cmp_ps(x, y, _CMP_UNORD_Q));
 }
-#define choose(acc, a, WHICH) choose_number(acc, a, WHICH(acc, a))
 
 #define combine_muladd(acc, a, weights) _mm256_fmadd_ps(a, weights, acc)
 #define combine_add(acc, a) _mm256_add_ps(acc, a)
-#define combine_maximum(acc, a) choose_nan(acc, a, GREATEST)
-#define combine_minimum(acc, a) choose_nan(acc, a, LEAST)
-#define combine_maxnum(acc, a) choose(acc, a, GREATEST)
-#define combine_minnum(acc, a) choose(acc, a, LEAST)
+#define combine_maximum maximum
 #include "ukernel/products_windows.inc"
 
 const eyas_uk_products_t eyas_uk_products_avx2 = {

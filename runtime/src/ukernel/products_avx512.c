@@ -45,19 +45,16 @@
 #define multiply_add(acc, row, lanes) _mm512_fmadd_ps(row, lanes, acc)
 #include "ukernel/products_blocks.inc"
 
-// The greater or the lesser number, zeros ordered, and a number before NaN; or NaN where one is.
-#define GREATEST 5
-#define LEAST 4
-#define choose(acc, a, which) _mm512_range_ps(acc, a, which)
-#define choose_nan(acc, a, which) \
-  _mm512_mask_add_ps(choose(acc, a, which), _mm512_cmp_ps_mask(acc, a, _CMP_UNORD_Q), acc, a)
+// The greater number, zeros ordered, or NaN where one is.
+EYAS_UK_INLINE __m512 maximum(__m512 x, __m512 y) {
+  enum { GREATEST = 5 };
+  const __mmask16 unordered = _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q);
+  return _mm512_mask_add_ps(_mm512_range_ps(x, y, GREATEST), unordered, x, y);
+}
 
 #define combine_muladd(acc, a, weights) _mm512_fmadd_ps(a, weights, acc)
 #define combine_add(acc, a) _mm512_add_ps(acc, a)
-#define combine_maximum(acc, a) choose_nan(acc, a, GREATEST)
-#define combine_minimum(acc, a) choose_nan(acc, a, LEAST)
-#define combine_maxnum(acc, a) choose(acc, a, GREATEST)
-#define combine_minnum(acc, a) choose(acc, a, LEAST)
+#define combine_maximum maximum
 #include "ukernel/products_windows.inc"
 
 #define TABLE(variable, text, bf16, bytes)                                     \

@@ -112,9 +112,6 @@ MULTIPLY_BYTES(u8u8, WIDE_U8, WIDE_U8)
 #define combine_muladd(acc, a, weights) vfmaq_f32(acc, a, weights)
 #define combine_add(acc, a) vaddq_f32(acc, a)
 #define combine_maximum(acc, a) vmaxq_f32(acc, a)
-#define combine_minimum(acc, a) vminq_f32(acc, a)
-#define combine_maxnum(acc, a) vmaxnmq_f32(acc, a)
-#define combine_minnum(acc, a) vminnmq_f32(acc, a)
 #include "ukernel/products_windows.inc"
 
 #define TABLE(variable, text, same, mixed)                                    \

@@ -45,26 +45,17 @@ static __attribute__((noinline)) void store_some_f32(void* p, int n, __m128 v) {
 #include "ukernel/products_blocks.inc"
 #include "ukernel/products_forget.inc"
 
-// The instructions give their second operand when one is NaN or both are zeros: asked both ways
-// round, two results differ in the sign of zeros alone.
-#define GREATEST(x, y) _mm_and_ps(_mm_max_ps(x, y), _mm_max_ps(y, x))
-#define LEAST(x, y) _mm_or_ps(_mm_min_ps(x, y), _mm_min_ps(y, x))
-
-// Where the mask is set the first, else the second.
-EYAS_UK_INLINE __m128 blend(__m128 mask, __m128 x, __m128 y) {
-  return _mm_or_ps(_mm_and_ps(mask, x), _mm_andnot_ps(mask, y));
+// NaN where one is. The instruction gives its second operand then, and when both are zeros: asked both
+// ways round, two results differ in the sign of zeros alone.
+EYAS_UK_INLINE __m128 maximum(__m128 x, __m128 y) {
+  const __m128 greatest = _mm_and_ps(_mm_max_ps(x, y), _mm_max_ps(y, x));
+  const __m128 unordered = _mm_cmpunord_ps(x, y);
+  return _mm_or_ps(_mm_and_ps(unordered, _mm_add_ps(x, y)), _mm_andnot_ps(unordered, greatest));
 }
-#define choose_nan(acc, a, WHICH) \
-  blend(_mm_cmpunord_ps(acc, a), _mm_add_ps(acc, a), WHICH(acc, a))
-#define choose(acc, a, WHICH)                                                       \
-  blend(_mm_cmpunord_ps(acc, a), blend(_mm_cmpunord_ps(acc, acc), a, acc), WHICH(acc, a))
 
 #define combine_muladd(acc, a, weights) _mm_add_ps(acc, _mm_mul_ps(a, weights))
 #define combine_add(acc, a) _mm_add_ps(acc, a)
-#define combine_maximum(acc, a) choose_nan(acc, a, GREATEST)
-#define combine_minimum(acc, a) choose_nan(acc, a, LEAST)
-#define combine_maxnum(acc, a) choose(acc, a, GREATEST)
-#define combine_minnum(acc, a) choose(acc, a, LEAST)
+#define combine_maximum maximum
 #include "ukernel/products_windows.inc"
 
 const eyas_uk_products_t eyas_uk_products_sse2 = {

@@ -13,7 +13,7 @@
 
 enum { CAPACITY = EYAS_VMVX_MAX_ELEMENTS, CANARY = 64 };
 
-static const char* const set_names[] = {"portable", "avx2", "avx512", "neon", "rvv"};
+static const char* const set_names[] = {"portable", "sse2", "avx2", "avx512", "neon", "rvv"};
 enum { SET_COUNT = sizeof(set_names) / sizeof(set_names[0]) };
 
 static const size_t type_bytes[EYAS_VMVX_TYPE_COUNT] = {4, 8, 1, 2, 4, 8};
