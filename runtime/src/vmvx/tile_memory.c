@@ -4,6 +4,8 @@
 #include "vmvx/memory.h"
 #include "vmvx/tile.h"
 
+enum { MIN_ASKED_BYTES = 2048 };
+
 // Elements in memory that a tile is loaded from or stored to.
 typedef struct block_t {
   size_t rows, columns;
@@ -34,12 +36,24 @@ static int write_failure(const eyas_vmvx_frame_t* f, int64_t address, const eyas
                                                   : EYAS_VMVX_FAIL_BOUNDS;
 }
 
+// What follows a long block is what the next turn of a loop loads, most often in a page that the
+// processor's own prefetchers will not enter by themselves.
+static void ask_for_next_block(const char* memory, const block_t* b, int64_t bytes) {
+  const int64_t whole = (int64_t)(b->rows * b->columns) * bytes;
+  const bool dense = b->column_bytes == bytes &&
+                     (b->rows == 1 || b->row_bytes == (int64_t)b->columns * bytes);
+  if (whole < MIN_ASKED_BYTES || !dense) return;
+  const uintptr_t next = (uintptr_t)memory + (uintptr_t)whole, end = next + (uintptr_t)whole;
+  for (uintptr_t at = next; at < end; at += 64) __builtin_prefetch((const void*)at, 0, 2);
+}
+
 int eyas_vmvx_tile_load(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
   const block_t b = block_of(f, at[2].u[0], *eyas_vmvx_scalar(f, at[1].u[2]),
                              *eyas_vmvx_scalar(f, at[1].u[3]));
   const eyas_vmvx_span_t span = block_span(&b, at[2].u[1]);
   const char* memory = eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[1]), &span, false);
   if (EYAS_VMVX_UNLIKELY(!memory)) return EYAS_VMVX_FAIL_BOUNDS;
+  ask_for_next_block(memory, &b, at[2].u[1]);
   ((eyas_uk_load_t)at[3].function)(eyas_vmvx_tile(f, at[1].u[0]), memory, b.rows, b.columns,
                                    b.row_bytes, b.column_bytes);
   return 0;
