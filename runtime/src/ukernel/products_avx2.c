@@ -39,7 +39,7 @@ EYAS_UK_INLINE __m256 maximum(__m256 x, __m256 y) {
 
 const eyas_uk_products_t eyas_uk_products_avx2 = {
     .name = "avx2",
-    .width = 4,
+    .width = 8,
     .contract = EYAS_UK_CONTRACTS(avx2, avx2, avx2, avx2, avx2, avx2),
     .window = EYAS_UK_WINDOWS(OWN_WINDOW),
 };
