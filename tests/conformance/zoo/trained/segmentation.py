@@ -28,6 +28,8 @@ _PLACES = {
     "right shoulder": (100, 260),
 }
 _CAT, _PERSON = 8, 15
+# At the edge of the cat there is a pixel whose two best classes are 20.234343 and 20.234354.
+_TIES = 1e-5
 
 
 def _posenet() -> str:
@@ -52,7 +54,7 @@ def _posenet() -> str:
 def _deeplab() -> str:
     package = "@codait/max-image-segmenter@0.3.0"
     topology, *shards = (File(package, f"model/{name}", digest).path() for name, digest in _DEEPLAB.items())
-    paired = Paired(convert(topology, shards, (1, 513, 513, 3), ["SemanticPredictions"]))
+    paired = Paired(convert(topology, shards, (1, 513, 513, 3), ["SemanticPredictions"]), ties=_TIES)
     answers = []
     for photo, name, label, least in (("chelsea", "cat", _CAT, 0.5), ("astronaut", "person", _PERSON, 0.3)):
         classes = paired(photograph(photo, 513, 513)[None])[0]
@@ -60,7 +62,7 @@ def _deeplab() -> str:
         other = float(((classes != label) & (classes != 0)).mean())
         require(share > least and other < 0.05, f"{share:.0%} of {photo} is a {name}, {other:.0%} something else")
         answers.append(f"{name} on {share:.0%} of {photo}")
-    return f"{', '.join(answers)}; every pixel as onnxruntime has it"
+    return f"{', '.join(answers)}; {paired.differing} of 526,338 pixels not as onnxruntime has them"
 
 
 CASES = (Trained("trained/posenet", _posenet), Trained("trained/deeplab-v3", _deeplab))

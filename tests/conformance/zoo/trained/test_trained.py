@@ -105,6 +105,9 @@ def test_what_cannot_be_had_is_skipped_and_what_differs_is_wrong():
         agree([np.float32([1, np.nan])], [np.float32([1, 2])], 1e-3)
     with pytest.raises(Wrong, match="differs in 1"):
         agree([np.int64([1, 3])], [np.int64([1, 2])], 1e-3)
+    agree([np.int64([1, 3, 3])], [np.int64([1, 2, 3])], 1e-3, ties=0.4)
+    with pytest.raises(Wrong, match="differs in 2"):
+        agree([np.int64([1, 3, 3])], [np.int64([1, 2, 4])], 1e-3, ties=0.4)
 
 
 def test_every_case_has_a_group():
