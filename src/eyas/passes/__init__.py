@@ -21,6 +21,7 @@ PASSES: dict[str, str] = {
     "deduplicate-executables": "dispatch.deduplicate_executables",
     "evaluate-constants": "optimize.evaluate_constants",
     "compose-copies": "optimize.compose_copies",
+    "fold-scales": "optimize.fold_scales",
     "fuse-attention": "optimize.fuse_attention",
     "fuse-gathers": "optimize.fuse_gathers",
     "expand-bfloats": "codegen.expand_bfloats",

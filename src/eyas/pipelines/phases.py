@@ -70,6 +70,7 @@ OPTIONAL = (
     "propagate-reshapes",
     "trim-windows",
     "fuse-gathers",
+    "fold-scales",
     "winograd",
     "evaluate-constants",
     "compose-copies",
@@ -140,7 +141,8 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("propagate-reshapes"),
         _make("trim-windows"),
         _make("fuse-gathers"),
-        # Filters are transformed by the pass after it; doing so in each call would cost more than is saved.
+        # Filters are changed by `evaluate-constants`; doing so in each call would cost more than is saved.
+        *([_make("fold-scales")] if "evaluate-constants" not in options.disable else []),
         *([_make("winograd", target=options.target)] if _wants_winograd(options) else []),
         _make("evaluate-constants", parameters=options.parameters, disable=options.disable, store=options.store),
         Upstream("canonicalize,cse"),

@@ -185,10 +185,10 @@ def _leaves(block: mlir.Block, constant: set[mlir.Operation]) -> list[mlir.Value
 
 
 def _is_real_user(user: mlir.Operation, constant: set[mlir.Operation]) -> bool:
-    """Whether a value leaves the constant part here; a free reshape only passes it on."""
+    """Whether a value leaves the constant part here; a free reshape and a repetition only pass it on."""
     if user not in constant:
         return True
-    return user.name in _FREE and any(
+    return (user.name in _FREE or role_of(user) is Role.CLONED) and any(
         _is_real_user(use.owner.operation, constant) for result in user.results for use in result.uses
     )
 
