@@ -128,6 +128,8 @@ _CLAMPS = {
     ("ogt", True): "maxnum", ("oge", True): "maxnum", ("olt", True): "minnum", ("ole", True): "minnum",
     ("ugt", True): "maximum", ("uge", True): "maximum", ("ult", True): "minimum", ("ule", True): "minimum",
 }  # fmt: skip
+# c < x is x > c.
+_TURNED = str.maketrans("lg", "gl")
 
 
 def clamp_of(op: mlir.Operation, get: Callable[[mlir.Value], Tile]) -> str | None:
@@ -135,12 +137,15 @@ def clamp_of(op: mlir.Operation, get: Callable[[mlir.Value], Tile]) -> str | Non
     compare = defining_op(op.operands[0]) if op.name == "arith.select" else None
     if compare is None or compare.name != "arith.cmpf":
         return None
+    predicate = _FLOAT_PREDICATES[compare.attributes["predicate"].value]
     value, bound = compare.operands
+    if _is_number(get(value)):
+        value, bound, predicate = bound, value, predicate.translate(_TURNED)
     chosen = [op.operands[1] == value, op.operands[2] == value]
     others = [op.operands[1] == bound, op.operands[2] == bound]
     if chosen != others[::-1] or sum(chosen) != 1 or not _is_number(get(bound)):
         return None
-    return _CLAMPS.get((_FLOAT_PREDICATES[compare.attributes["predicate"].value], chosen[0]))
+    return _CLAMPS.get((predicate, chosen[0]))
 
 
 def _is_number(tile: Tile) -> bool:
