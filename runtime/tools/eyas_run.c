@@ -4,8 +4,8 @@
 //
 // An INPUT is a file with the argument's elements, dense and in row order, of the size that the
 // signature says (sizes that the signature leaves open are written after the name: x.bin:3x17).
-// Results go to the OUTPUTs. With --repeat the function is called again, and the fastest call's time
-// is printed.
+// Results go to the OUTPUTs. With --repeat the function is called again, and the fastest call's
+// time is printed.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ typedef struct options_t {
 static int usage(const char* wrong) {
   fprintf(stderr,
           "eyas-run: %s\n"
-          "usage: eyas-run MODULE FUNCTION [INPUT...] [-o OUTPUT...] [--driver NAME] [--repeat COUNT]\n",
+          "usage: eyas-run MODULE FUNCTION [INPUT...] [-o OUTPUT...] [--driver NAME] [--repeat "
+          "COUNT]\n",
           wrong);
   return 2;
 }
@@ -63,7 +64,8 @@ static const char* parse(int argc, char** argv, options_t* options) {
 }
 
 // NAME or NAME:3x17, for an argument of the signature. The data is the caller's to free.
-static const char* read_input(const char* text, const eyas_tensor_spec_t* spec, eyas_tensor_t* out) {
+static const char* read_input(const char* text, const eyas_tensor_spec_t* spec,
+                              eyas_tensor_t* out) {
   char name[4096];
   const char* sizes = strrchr(text, ':');
   const size_t length = sizes ? (size_t)(sizes - text) : strlen(text);
@@ -89,7 +91,8 @@ static const char* read_input(const char* text, const eyas_tensor_spec_t* spec, 
   return whole ? NULL : "its size is not the argument's";
 }
 
-static eyas_status_t write_output(const char* name, const eyas_tensor_t* tensor, bool* out_written) {
+static eyas_status_t write_output(const char* name, const eyas_tensor_t* tensor,
+                                  bool* out_written) {
   uint64_t bytes = eyas_dtype_bytes(tensor->dtype);
   for (uint32_t i = 0; i < tensor->rank; ++i) bytes *= (uint64_t)tensor->dims[i];
   void* data = NULL;
@@ -104,7 +107,9 @@ static eyas_status_t write_output(const char* name, const eyas_tensor_t* tensor,
 static int call(const options_t* options, eyas_context_t* context, const eyas_module_t* module) {
   uint32_t number = 0;
   const uint32_t functions = eyas_module_function_count(module);
-  while (number < functions && strcmp(eyas_module_function(module, number)->name, options->function)) ++number;
+  while (number < functions &&
+         strcmp(eyas_module_function(module, number)->name, options->function))
+    ++number;
   if (number == functions) return usage("the module has no such function");
   const eyas_signature_t* signature = eyas_module_function(module, number);
   if (signature->arg_count != options->input_count) return usage("wrong number of inputs");
@@ -121,8 +126,8 @@ static int call(const options_t* options, eyas_context_t* context, const eyas_mo
   uint64_t fastest_ns = UINT64_MAX;
   for (unsigned long round = 0; round < options->repeat && code == 0; ++round) {
     const uint64_t start = eyas_clock_now_ns();
-    eyas_status_t status =
-        eyas_context_invoke(context, number, args, signature->arg_count, results, signature->result_count);
+    eyas_status_t status = eyas_context_invoke(context, number, args, signature->arg_count, results,
+                                               signature->result_count);
     const uint64_t taken = eyas_clock_now_ns() - start;
     fastest_ns = taken < fastest_ns ? taken : fastest_ns;
     if (status) {

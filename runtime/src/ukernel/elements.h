@@ -14,10 +14,10 @@ void eyas_uk_elements_fill_avx512(eyas_uk_elements_t* table);
 void eyas_uk_elements_fill_rvv(eyas_uk_elements_t* table);
 #endif
 
-// How most entries of the tables are made: a loop over whole blocks of elements, which needs no code
-// for a rest, and one of these functions around it, which pads the rest to a block. They take what
-// an entry takes, and then the loop, so that an entry is a jump.
-// `sizes` says how many elements a block has, and the bytes of an element of result and operands.
+// How most entries of the tables are made: a loop over whole blocks of elements, which needs no
+// code for a rest, and one of these functions around it, which pads the rest to a block. They take
+// what an entry takes, and then the loop, so that an entry is a jump. `sizes` says how many
+// elements a block has, and the bytes of an element of result and operands.
 #define EYAS_UK_SIZES(block, dst, operand) ((unsigned)((block) << 16 | (dst) << 8 | (operand)))
 
 // The result may be the operand's tile, also when its elements are wider.

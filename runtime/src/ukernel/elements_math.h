@@ -1,6 +1,7 @@
-// f32 functions as polynomials and bit operations, without branches, so that a loop over one becomes
-// vectors of whatever width the compiler is told to use. The formulas, their coefficients and their
-// errors are those of src/eyas/passes/codegen/approximations.py; docs/numerics.md has the bounds.
+// f32 functions as polynomials and bit operations, without branches, so that a loop over one
+// becomes vectors of whatever width the compiler is told to use. The formulas, their coefficients
+// and their errors are those of src/eyas/passes/codegen/approximations.py; docs/numerics.md has the
+// bounds.
 #ifndef EYAS_UKERNEL_ELEMENTS_MATH_H_
 #define EYAS_UKERNEL_ELEMENTS_MATH_H_
 
@@ -67,7 +68,8 @@ static inline float exp_in_range(float x) {
   return exp_of_reduced(r) * eyas_uk_real(eyas_uk_bits(t) << 23);
 }
 
-// mantissa * 2^n, where t holds n + 254: two factors, since 2^n alone leaves the range at both ends.
+// mantissa * 2^n, where t holds n + 254: two factors, since 2^n alone leaves the range at both
+// ends.
 static inline float scale_twice(float mantissa, float t) {
   const uint32_t both = eyas_uk_bits(t), half = (uint32_t)((int32_t)both >> 1);
   return mantissa * eyas_uk_real(half << 23) * eyas_uk_real((both - half) << 23);

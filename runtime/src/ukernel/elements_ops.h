@@ -1,8 +1,8 @@
 // What each instruction does to one element: lists for X(kept, OP, TYPE, expression), where `kept`
-// is HOT for what every set compiles anew, FINE and INTEGER for what only some do, and RARE for what
-// faster sets take from the portable one, to keep the code small. In an expression, `x` (or `a` and
-// `b`) are the elements, S their type, U the unsigned type of the same size, W an unsigned type for
-// arithmetic that wraps, BITS their size.
+// is HOT for what every set compiles anew, FINE and INTEGER for what only some do, and RARE for
+// what faster sets take from the portable one, to keep the code small. In an expression, `x` (or
+// `a` and `b`) are the elements, S their type, U the unsigned type of the same size, W an unsigned
+// type for arithmetic that wraps, BITS their size.
 #ifndef EYAS_UKERNEL_ELEMENTS_OPS_H_
 #define EYAS_UKERNEL_ELEMENTS_OPS_H_
 
@@ -166,8 +166,8 @@ static inline double round_bf16_f64(double x) {
   X(RARE, POW, F64, pow(a, b))                       \
   X(RARE, ATAN2, F64, atan2(a, b))
 
-// Those with the greater operand first are others with their operands swapped: X(kept, OP, TYPE, the
-// other).
+// Those with the greater operand first are others with their operands swapped: X(kept, OP, TYPE,
+// the other).
 #define FLOAT_COMPARE_OPS(X, KEPT, TYPE)                    \
   X(KEPT, OEQ, TYPE, a == b)                                \
   X(KEPT, OLT, TYPE, __builtin_isless(a, b))                \

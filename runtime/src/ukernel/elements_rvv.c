@@ -1,5 +1,6 @@
-// RISC-V with vectors: arithmetic of f32, as assembly, since compilers of today's distributions have
-// neither intrinsics nor a vectoriser for them. Vectors may have any length; eight registers are one.
+// RISC-V with vectors: arithmetic of f32, as assembly, since compilers of today's distributions
+// have neither intrinsics nor a vectoriser for them. Vectors may have any length; eight registers
+// are one.
 #include "ukernel/elements.h"
 
 #if defined(__riscv) && __riscv_xlen == 64
@@ -30,8 +31,10 @@
                      : [single] "f"(single)                                                 \
                      : "memory", "t0", "t1");                                               \
   }
-#define DEFINE_SWAPPED(name, other) \
-  static void name(void* dst, const void* a, const void* b, size_t count) { other(dst, b, a, count); }
+#define DEFINE_SWAPPED(name, other)                                         \
+  static void name(void* dst, const void* a, const void* b, size_t count) { \
+    other(dst, b, a, count);                                                \
+  }
 
 DEFINE_VV(add, "vfadd.vv")
 DEFINE_REPEATED(add_vs, "vfadd.vf")

@@ -62,8 +62,8 @@ void eyas_uk_window_minnum_f32_portable(const eyas_uk_window_t* call);
 void eyas_uk_window_minnum_f64_portable(const eyas_uk_window_t* call);
 #undef EYAS_UK_WINDOW_DECLARE
 
-// The tables of a set. Contractions: which set serves f32, f16, bf16, bytes of the same and of mixed
-// signs, and f64.
+// The tables of a set. Contractions: which set serves f32, f16, bf16, bytes of the same and of
+// mixed signs, and f64.
 #define EYAS_UK_CONTRACTS(f32, f16, bf16, same, mixed, f64)      \
   {                                                              \
       [EYAS_VMVX_CONTRACT_F32] = eyas_uk_contract_f32_##f32,     \
@@ -76,8 +76,8 @@ void eyas_uk_window_minnum_f64_portable(const eyas_uk_window_t* call);
       [EYAS_VMVX_CONTRACT_F64] = eyas_uk_contract_f64_##f64,     \
   }
 
-// Windows: OF_F32(name) is the set's own for f32. Other types, and what no network pools by, are in the
-// portable set alone.
+// Windows: OF_F32(name) is the set's own for f32. Other types, and what no network pools by, are in
+// the portable set alone.
 #define EYAS_UK_WINDOWS(OF_F32)                                                      \
   {                                                                                  \
       [EYAS_VMVX_WINDOW_MULADD] = EYAS_UK_WINDOW(OF_F32, muladd),                    \
@@ -108,9 +108,9 @@ EYAS_UK_INLINE const char* eyas_uk_at(const char* const* bases, int i, int64_t s
   return bases[i / 3] + (i % 3 == 0 ? 0 : i % 3 == 1 ? step : 2 * step);
 }
 
-// Some steps of the innermost loop, then the same again so many `turns`, each moved on from the end of
-// the one before; at first 0 for blocks that know one turn alone. While they run, what lies `ahead`
-// bytes behind the panels is asked for.
+// Some steps of the innermost loop, then the same again so many `turns`, each moved on from the end
+// of the one before; at first 0 for blocks that know one turn alone. While they run, what lies
+// `ahead` bytes behind the panels is asked for.
 typedef struct eyas_uk_block_t {
   char* acc;
   const char *a, *b;
@@ -120,8 +120,9 @@ typedef struct eyas_uk_block_t {
 
 typedef void (*eyas_uk_block_fn_t)(const eyas_uk_contract_t*, eyas_uk_block_t);
 
-// Rows that are a multiple of 2 KiB apart lie in one or two sets of a first-level cache whose ways are
-// 4 KiB: of more than 6 at a time, each would push out another before its line is read to the end.
+// Rows that are a multiple of 2 KiB apart lie in one or two sets of a first-level cache whose ways
+// are 4 KiB: of more than 6 at a time, each would push out another before its line is read to the
+// end.
 enum { EYAS_UK_CROWDED_ROWS = 6 };
 EYAS_UK_INLINE int eyas_uk_crowds(const eyas_uk_contract_t* call) {
   return call->rows > 8 && call->a_row_bytes % 2048 == 0;

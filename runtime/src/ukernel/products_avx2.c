@@ -25,8 +25,8 @@
 #define multiply_add(acc, row, lanes) _mm256_fmadd_ps(row, lanes, acc)
 #include "ukernel/products_blocks.inc"
 
-// NaN where one is. The instruction gives its second operand then, and when both are zeros: asked both
-// ways round, two results differ in the sign of zeros alone.
+// NaN where one is. The instruction gives its second operand then, and when both are zeros: asked
+// both ways round, two results differ in the sign of zeros alone.
 EYAS_UK_INLINE __m256 maximum(__m256 x, __m256 y) {
   const __m256 greatest = _mm256_and_ps(_mm256_max_ps(x, y), _mm256_max_ps(y, x));
   return _mm256_blendv_ps(greatest, _mm256_add_ps(x, y), _mm256_cmp_ps(x, y, _CMP_UNORD_Q));

@@ -29,9 +29,9 @@ static inline void touch(const char* p) {
   (void)byte;
 }
 
-// Panels may come from memory: what is read AHEAD steps later is asked for, and in the last steps the
-// beginning of the panels behind these. Short loops stay whole, two of them together, since a cut
-// costs a pass of the accumulators through memory.
+// Panels may come from memory: what is read AHEAD steps later is asked for, and in the last steps
+// the beginning of the panels behind these. Short loops stay whole, two of them together, since a
+// cut costs a pass of the accumulators through memory.
 void eyas_uk_run_loops(const eyas_uk_contract_t* call, eyas_uk_block_t block, int64_t panels,
                        eyas_uk_block_fn_t run) {
   enum { AHEAD = 128, PAGE = 64 };

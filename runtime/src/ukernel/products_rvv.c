@@ -34,16 +34,16 @@ static place_t place_of(const eyas_uk_contract_t* call, const eyas_uk_block_t* b
 #define ADVANCE(r, v) "add %[a" #r "], %[a" #r "], %[a_step]\n"
 
 // One block: the accumulators, the loop around BODY (a step of all rows), and back.
-#define RUN(ROWS, BODY) \
-  __asm__ volatile(                                                                                 \
-      ".option push\n.option arch, +v\n"                                                            \
-      "vsetvli zero, %[n], e32, m4, ta, ma\n" ROWS(LOAD) "1:\n" BODY ROWS(ADVANCE)            \
-      "add %[b], %[b], %[b_step]\naddi %[steps], %[steps], -1\nbnez %[steps], 1b\n"                 \
-      "vsetvli zero, %[n], e32, m4, ta, ma\n" ROWS(STORE) ".option pop\n"                           \
-      : [a0] "+r"(p.a[0]), [a1] "+r"(p.a[1]), [a2] "+r"(p.a[2]), [a3] "+r"(p.a[3]),                 \
-        [b] "+r"(p.b), [steps] "+r"(p.steps)                                                        \
-      : [acc0] "r"(p.acc[0]), [acc1] "r"(p.acc[1]), [acc2] "r"(p.acc[2]), [acc3] "r"(p.acc[3]),     \
-        [a_step] "r"(p.a_step), [b_step] "r"(p.b_step), [n] "r"(p.n)                                \
+#define RUN(ROWS, BODY)                                                                         \
+  __asm__ volatile(                                                                             \
+      ".option push\n.option arch, +v\n"                                                        \
+      "vsetvli zero, %[n], e32, m4, ta, ma\n" ROWS(LOAD) "1:\n" BODY ROWS(ADVANCE)              \
+      "add %[b], %[b], %[b_step]\naddi %[steps], %[steps], -1\nbnez %[steps], 1b\n"             \
+      "vsetvli zero, %[n], e32, m4, ta, ma\n" ROWS(STORE) ".option pop\n"                       \
+      : [a0] "+r"(p.a[0]), [a1] "+r"(p.a[1]), [a2] "+r"(p.a[2]), [a3] "+r"(p.a[3]),             \
+        [b] "+r"(p.b), [steps] "+r"(p.steps)                                                    \
+      : [acc0] "r"(p.acc[0]), [acc1] "r"(p.acc[1]), [acc2] "r"(p.acc[2]), [acc3] "r"(p.acc[3]), \
+        [a_step] "r"(p.a_step), [b_step] "r"(p.b_step), [n] "r"(p.n)                            \
       : "memory", "t0", "t1", "t2", "t3", "ft0")
 
 #define DEFINE_BLOCK(name, rows, n, BODY)                                           \

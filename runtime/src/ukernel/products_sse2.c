@@ -1,5 +1,5 @@
-// Sums of products and of windows with SSE2, which every x86-64 processor has: a product and a sum are
-// two instructions, and the first overwrites an operand.
+// Sums of products and of windows with SSE2, which every x86-64 processor has: a product and a sum
+// are two instructions, and the first overwrites an operand.
 #if defined(__x86_64__)
 
 #include <emmintrin.h>
@@ -45,8 +45,8 @@ static __attribute__((noinline)) void store_some_f32(void* p, int n, __m128 v) {
 #include "ukernel/products_blocks.inc"
 #include "ukernel/products_forget.inc"
 
-// NaN where one is. The instruction gives its second operand then, and when both are zeros: asked both
-// ways round, two results differ in the sign of zeros alone.
+// NaN where one is. The instruction gives its second operand then, and when both are zeros: asked
+// both ways round, two results differ in the sign of zeros alone.
 EYAS_UK_INLINE __m128 maximum(__m128 x, __m128 y) {
   const __m128 greatest = _mm_and_ps(_mm_max_ps(x, y), _mm_max_ps(y, x));
   const __m128 unordered = _mm_cmpunord_ps(x, y);

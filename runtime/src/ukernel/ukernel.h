@@ -1,10 +1,10 @@
-// Microkernels: what the VMVX interpreter calls for a block of unit tiles. No libc beyond memory and
-// math functions, no state, no allocation. Tables have one entry for each instruction of a family
-// (src/eyas/module/vmvx_isa.py) and are made once per instruction set of the CPU; the portable ones
-// in plain C are the reference that tests hold the others to.
+// Microkernels: what the VMVX interpreter calls for a block of unit tiles. No libc beyond memory
+// and math functions, no state, no allocation. Tables have one entry for each instruction of a
+// family (src/eyas/module/vmvx_isa.py) and are made once per instruction set of the CPU; the
+// portable ones in plain C are the reference that tests hold the others to.
 //
-// Callers have checked every range. Tiles are 64-byte aligned, packed row by row, and a result may be
-// the very tile that an operand is, never a part of it.
+// Callers have checked every range. Tiles are 64-byte aligned, packed row by row, and a result may
+// be the very tile that an operand is, never a part of it.
 #ifndef EYAS_UKERNEL_UKERNEL_H_
 #define EYAS_UKERNEL_UKERNEL_H_
 
@@ -96,8 +96,8 @@ typedef struct eyas_uk_products_t {
   eyas_uk_window_fn_t window[EYAS_VMVX_WINDOW_COUNT][EYAS_VMVX_TYPE_COUNT];
 } eyas_uk_products_t;
 
-// The best for this CPU, or by name ("portable", "avx2", "avx512", "neon", "rvv"...); NULL when this
-// CPU cannot run it. The environment variable EYAS_VMVX_KERNELS names a set for every caller.
+// The best for this CPU, or by name ("portable", "avx2", "avx512", "neon", "rvv"...); NULL when
+// this CPU cannot run it. The environment variable EYAS_VMVX_KERNELS names a set for every caller.
 const eyas_uk_elements_t* eyas_uk_elements(const char* name);
 const eyas_uk_products_t* eyas_uk_products(const char* name);
 

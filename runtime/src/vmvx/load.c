@@ -62,7 +62,8 @@ static eyas_status_t read_function(eyas_reader_t* r, eyas_bump_t* memory, eyas_v
 static eyas_status_t read_executable(eyas_reader_t* r, eyas_vmvx_executable_t* executable) {
   const uint8_t* magic = eyas_read_bytes(r, 4);
   if (!magic || memcmp(magic, "EYVX", 4) != 0) {
-    return eyas_status_make(EYAS_STATUS_CORRUPT, "not a VMVX executable: it does not start with EYVX");
+    return eyas_status_make(EYAS_STATUS_CORRUPT,
+                            "not a VMVX executable: it does not start with EYVX");
   }
   uint32_t version = eyas_read_u32(r);
   if (version != EYAS_VMVX_ISA_VERSION) {

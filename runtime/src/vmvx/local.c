@@ -103,7 +103,8 @@ void eyas_vmvx_local_reset(eyas_vmvx_frame_t* f) {
   while (f->buffer_count > first_local(f)) drop_last(f);
 }
 
-static int write_failure(const eyas_vmvx_frame_t* f, int64_t address, const eyas_vmvx_span_t* span) {
+static int write_failure(const eyas_vmvx_frame_t* f, int64_t address,
+                         const eyas_vmvx_span_t* span) {
   return eyas_vmvx_reach(f, address, span, false) ? EYAS_VMVX_FAIL_READ_ONLY
                                                   : EYAS_VMVX_FAIL_BOUNDS;
 }

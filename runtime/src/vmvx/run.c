@@ -107,7 +107,8 @@ eyas_status_t eyas_vmvx_failure(const eyas_vmvx_function_t* function, int32_t co
       [EYAS_VMVX_FAIL_BOUNDS] = "reads or writes outside of its buffers",
       [EYAS_VMVX_FAIL_READ_ONLY] = "writes to memory that it may only read",
       [EYAS_VMVX_FAIL_SHAPE] = "sets a shape that is empty or has more than 1024 elements",
-      [EYAS_VMVX_FAIL_DISTINCT] = "claims that elements it stores have addresses of their own, but they overlap",
+      [EYAS_VMVX_FAIL_DISTINCT] =
+          "claims that elements it stores have addresses of their own, but they overlap",
       [EYAS_VMVX_FAIL_INDEX] = "asks for an element that a tile does not have",
       [EYAS_VMVX_FAIL_LOCAL] = "asks for too much local memory",
       [EYAS_VMVX_FAIL_MEMORY] = "asks for memory that this machine does not have",

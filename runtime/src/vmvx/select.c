@@ -40,7 +40,8 @@ static eyas_vmvx_cell_t* push(eyas_vmvx_decoder_t* d) {
   return &d->cells[d->cell_count++];
 }
 
-static const char* emit(eyas_vmvx_decoder_t* d, int handler, uint32_t count, const uint16_t* units) {
+static const char* emit(eyas_vmvx_decoder_t* d, int handler, uint32_t count,
+                        const uint16_t* units) {
   eyas_vmvx_cell_t* cell = push(d);
   if (cell) cell->handler = d->handlers[handler];
   for (uint32_t i = 0; i < count && cell; ++i) {
@@ -127,7 +128,8 @@ static const char* select_plain(eyas_vmvx_decoder_t* d) {
   return last ? emit_i64(d, *last) : NULL;
 }
 
-static const char* select_access(eyas_vmvx_decoder_t* d, const uint16_t handlers[], int64_t memory) {
+static const char* select_access(eyas_vmvx_decoder_t* d, const uint16_t handlers[],
+                                 int64_t memory) {
   if (memory >= EYAS_VMVX_MEMORY_COUNT) return bad_memory;
   const int64_t* v = d->operands;
   bool immediate = d->format[2] == 'q';
@@ -336,7 +338,8 @@ static const char* select_tile(eyas_vmvx_decoder_t* d) {
       if (v[4] >= EYAS_VMVX_MEMORY_COUNT) return bad_memory;
       TRY(check_modes(v[5], 1));
       if (v[6] > 1) return "distinct is not 0 or 1";
-      TRY(EMIT(d, TSTORE, v[0], v[1], v[2], v[3], v[5], memory_bytes[v[4]], tile_bytes[v[4]], v[6]));
+      TRY(EMIT(d, TSTORE, v[0], v[1], v[2], v[3], v[5], memory_bytes[v[4]], tile_bytes[v[4]],
+               v[6]));
       return EMIT_KERNEL(d, k->store[v[4]]);
     case EYAS_VMVX_OP_TGATHER:
       if (v[3] >= EYAS_VMVX_MEMORY_COUNT) return bad_memory;

@@ -10,7 +10,8 @@
 
 int eyas_vmvx_set_shape(eyas_vmvx_frame_t* f, int64_t rows, int64_t columns) {
   if (rows < 1 || columns < 1 || rows > (int64_t)EYAS_VMVX_MAX_ELEMENTS ||
-      columns > (int64_t)EYAS_VMVX_MAX_ELEMENTS || rows * columns > (int64_t)EYAS_VMVX_MAX_ELEMENTS) {
+      columns > (int64_t)EYAS_VMVX_MAX_ELEMENTS ||
+      rows * columns > (int64_t)EYAS_VMVX_MAX_ELEMENTS) {
     return EYAS_VMVX_FAIL_SHAPE;
   }
   f->rows = (size_t)rows;

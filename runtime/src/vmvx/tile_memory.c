@@ -31,7 +31,8 @@ static eyas_vmvx_span_t block_span(const block_t* b, int64_t bytes) {
   return span;
 }
 
-static int write_failure(const eyas_vmvx_frame_t* f, int64_t address, const eyas_vmvx_span_t* span) {
+static int write_failure(const eyas_vmvx_frame_t* f, int64_t address,
+                         const eyas_vmvx_span_t* span) {
   return eyas_vmvx_reach(f, address, span, false) ? EYAS_VMVX_FAIL_READ_ONLY
                                                   : EYAS_VMVX_FAIL_BOUNDS;
 }

@@ -1,10 +1,10 @@
 // How near product microkernels come to the limits of a core: multiply-adds when the operands are
 // in its caches, bytes when the weights come from memory. One thread, best of several.
 //
-//   ukernels blocks [SET]            GFLOP/s of f32 contractions by rows and width, operands in
-//   cache ukernels stream [SET]            GB/s of the same with panels from memory ukernels resnet
-//   WIDTH [SET] [ROWS]   the products of a ResNet-50 for 28 x 28 images, 94 MB of weights ukernels
-//   windows [SET]           depthwise and pooling windows
+//   ukernels blocks [SET]                GFLOP/s of f32 contractions, operands in cache
+//   ukernels stream [SET]                GB/s of the same, panels from memory
+//   ukernels resnet WIDTH [SET] [ROWS]   products of a ResNet-50 for 28 x 28 images, 94 MB
+//   ukernels windows [SET]               depthwise and pooling windows
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// What one instruction of bytecode costs: loops of one instruction, less the loop itself. Tiles have
-// one row of 16, so that set-up is what is measured.
+// What one instruction of bytecode costs: loops of one instruction, less the loop itself. Tiles
+// have one row of 16, so that set-up is what is measured.
 #include "vmvx/assemble.h"  // first: it asks for the table of instructions
 
 #include "base/clock.h"
@@ -27,8 +27,9 @@ static double finish(int64_t body) {
   double best = 1e30;
   for (int i = 0; i < 5; ++i) {
     uint64_t begin = eyas_clock_now_ns();
-    eyas_status_t status =
-        launch(header, &code, (launch_t){.bindings = {{memory[0], sizeof(memory[0])}, {memory[1], sizeof(memory[1])}}});
+    eyas_status_t status = launch(
+        header, &code,
+        (launch_t){.bindings = {{memory[0], sizeof(memory[0])}, {memory[1], sizeof(memory[1])}}});
     double ns = (double)(eyas_clock_now_ns() - begin);
     if (status) {
       fprintf(stderr, "%s\n", eyas_status_message(status));

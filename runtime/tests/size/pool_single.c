@@ -16,7 +16,8 @@ eyas_status_t eyas_hal_pool_create(uint32_t worker_count, uint32_t spin_us,
     return eyas_status_make(EYAS_STATUS_UNAVAILABLE, "this runtime has no threads; use local-sync");
   }
   eyas_hal_pool_t* pool = malloc(sizeof(*pool));
-  if (!pool) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for workers");
+  if (!pool)
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for workers");
   pool->worker_count = worker_count;
   *out_pool = pool;
   return NULL;

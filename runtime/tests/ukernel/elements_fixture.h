@@ -45,7 +45,9 @@ static const int64_t integer_edges[] = {
     0, 1, -1, 2, 7, 8, 15, 16, 31, 32, 63, 64, 127, -128, 255, 32767, -32768, 65535,
     INT32_MAX, INT32_MIN, UINT32_MAX, INT64_MAX, INT64_MIN, INT64_MIN + 1};
 
-static inline int is_float(int type) { return type == EYAS_VMVX_TYPE_F32 || type == EYAS_VMVX_TYPE_F64; }
+static inline int is_float(int type) {
+  return type == EYAS_VMVX_TYPE_F32 || type == EYAS_VMVX_TYPE_F64;
+}
 
 static inline double get_real(const void* tile, int type, size_t i) {
   return type == EYAS_VMVX_TYPE_F32 ? (double)((const float*)tile)[i] : ((const double*)tile)[i];
@@ -105,7 +107,9 @@ static inline void fill_random(void* tile, int type, size_t count) {
   }
 }
 
-static inline void put_canary(tile_t* tile, size_t bytes) { memset(tile->bytes + bytes, 0x5a, CANARY); }
+static inline void put_canary(tile_t* tile, size_t bytes) {
+  memset(tile->bytes + bytes, 0x5a, CANARY);
+}
 
 static inline int canary_lives(const tile_t* tile, size_t bytes) {
   for (size_t i = 0; i < CANARY; ++i) {

@@ -12,7 +12,9 @@ static const int memory_types[EYAS_VMVX_MEMORY_COUNT] = {
     EYAS_VMVX_TYPE_I32, EYAS_VMVX_TYPE_I64, EYAS_VMVX_TYPE_F32, EYAS_VMVX_TYPE_F32,
     EYAS_VMVX_TYPE_I8,  EYAS_VMVX_TYPE_I16, EYAS_VMVX_TYPE_I32};
 
-static int is_half(int memory) { return memory == EYAS_VMVX_MEMORY_F16 || memory == EYAS_VMVX_MEMORY_BF16; }
+static int is_half(int memory) {
+  return memory == EYAS_VMVX_MEMORY_F16 || memory == EYAS_VMVX_MEMORY_BF16;
+}
 
 // One element of memory as an element of a tile, and back.
 static void to_tile(void* tile, size_t i, const char* source, int memory) {
@@ -23,7 +25,8 @@ static void to_tile(void* tile, size_t i, const char* source, int memory) {
   }
   memcpy(&half, source, sizeof(half));
   const uint32_t bits = (uint32_t)half << 16;
-  if (memory == EYAS_VMVX_MEMORY_F16) put_real(tile, EYAS_VMVX_TYPE_F32, i, eyas_half_to_double(half));
+  if (memory == EYAS_VMVX_MEMORY_F16)
+    put_real(tile, EYAS_VMVX_TYPE_F32, i, eyas_half_to_double(half));
   if (memory == EYAS_VMVX_MEMORY_BF16) memcpy((char*)tile + 4 * i, &bits, sizeof(bits));
 }
 
@@ -50,8 +53,10 @@ static int same_elements(const void* x, const void* y, int type, size_t count) {
 static void check_strides(const eyas_uk_elements_t* set, int memory, size_t rows, size_t columns,
                           int64_t row_bytes, int64_t column_bytes, int distinct) {
   const int type = memory_types[memory];
-  const size_t count = rows * columns, size = memory_bytes[memory], bytes = count * type_bytes[type];
-  const int64_t row_reach = row_bytes * (int64_t)(rows - 1), column_reach = column_bytes * (int64_t)(columns - 1);
+  const size_t count = rows * columns, size = memory_bytes[memory],
+               bytes = count * type_bytes[type];
+  const int64_t row_reach = row_bytes * (int64_t)(rows - 1),
+                column_reach = column_bytes * (int64_t)(columns - 1);
   const int64_t low = (row_reach < 0 ? row_reach : 0) + (column_reach < 0 ? column_reach : 0);
   const int64_t high = (row_reach > 0 ? row_reach : 0) + (column_reach > 0 ? column_reach : 0);
   const size_t total = (size_t)(high - low) + size;
@@ -63,10 +68,12 @@ static void check_strides(const eyas_uk_elements_t* set, int memory, size_t rows
   set->load[memory](result.bytes, base, rows, columns, row_bytes, column_bytes);
   for (size_t r = 0; r < rows; ++r) {
     for (size_t c = 0; c < columns; ++c) {
-      to_tile(expected.bytes, r * columns + c, base + (int64_t)r * row_bytes + (int64_t)c * column_bytes, memory);
+      to_tile(expected.bytes, r * columns + c,
+              base + (int64_t)r * row_bytes + (int64_t)c * column_bytes, memory);
     }
   }
-  const int loaded = same_elements(result.bytes, expected.bytes, type, count) && canary_lives(&result, bytes);
+  const int loaded =
+      same_elements(result.bytes, expected.bytes, type, count) && canary_lives(&result, bytes);
   CHECK(loaded);
   if (distinct) {
     fill_random(a.bytes, type, count);
@@ -75,7 +82,8 @@ static void check_strides(const eyas_uk_elements_t* set, int memory, size_t rows
     char* copied = copy - low;
     for (size_t r = 0; r < rows; ++r) {
       for (size_t c = 0; c < columns; ++c) {
-        to_memory(copied + (int64_t)r * row_bytes + (int64_t)c * column_bytes, a.bytes, r * columns + c, memory);
+        to_memory(copied + (int64_t)r * row_bytes + (int64_t)c * column_bytes, a.bytes,
+                  r * columns + c, memory);
       }
     }
     // A NaN's payload is free, so compare the elements as numbers and everything else as bytes.
@@ -93,8 +101,8 @@ static void check_strides(const eyas_uk_elements_t* set, int memory, size_t rows
     if (!stored) fprintf(stderr, "%s: store of memory %d wrong\n", set->name, memory);
   }
   if (!loaded) {
-    fprintf(stderr, "%s: load of memory %d, %zu x %zu, strides %" PRId64 " %" PRId64 "\n", set->name, memory,
-            rows, columns, row_bytes, column_bytes);
+    fprintf(stderr, "%s: load of memory %d, %zu x %zu, strides %" PRId64 " %" PRId64 "\n",
+            set->name, memory, rows, columns, row_bytes, column_bytes);
   }
   free(block);
   free(copy);
@@ -115,7 +123,8 @@ static void check_memory(const eyas_uk_elements_t* set, int memory, size_t rows,
   check_strides(set, memory, rows, columns, 0, s, rows == 1);       // one row, repeated
   check_strides(set, memory, rows, columns, s, 0, columns == 1);    // one column, repeated
   check_strides(set, memory, rows, columns, 0, 0, rows * columns == 1);
-  check_strides(set, memory, rows, columns, s, s, rows == 1 || columns == 1);  // a window that slides
+  check_strides(set, memory, rows, columns, s, s,
+                rows == 1 || columns == 1);  // a window that slides
 }
 
 static void check_gather(const eyas_uk_elements_t* set, int memory, size_t count) {
@@ -149,7 +158,8 @@ static void check_all_halves(const eyas_uk_elements_t* set, int memory) {
     for (uint32_t i = 0; i + 1 < CAPACITY; ++i) {  // ties, and their neighbours
       const float* values = (const float*)expected.bytes;
       const float middle = values[i] / 2 + values[i + 1] / 2;
-      put_real(a.bytes, EYAS_VMVX_TYPE_F32, i, i % 3 == 0 ? middle : nextafterf(middle, i % 3 == 1 ? 0 : INFINITY));
+      put_real(a.bytes, EYAS_VMVX_TYPE_F32, i,
+               i % 3 == 0 ? middle : nextafterf(middle, i % 3 == 1 ? 0 : INFINITY));
     }
     set->store[memory](a.bytes, (char*)back, 1, CAPACITY - 1, 2 * CAPACITY, 2);
     for (uint32_t i = 0; i + 1 < CAPACITY; ++i) {
@@ -165,7 +175,8 @@ static void check_all_halves(const eyas_uk_elements_t* set, int memory) {
 static void check_pick(const eyas_uk_elements_t* set, int which, size_t count) {
   const size_t size = (size_t)1 << which, bytes = count * size;
   for (int place = 0; place < 4; ++place) {
-    for (size_t i = 0; i < bytes; ++i) a.bytes[i] = (char)random_bits(), b.bytes[i] = (char)random_bits();
+    for (size_t i = 0; i < bytes; ++i)
+      a.bytes[i] = (char)random_bits(), b.bytes[i] = (char)random_bits();
     for (size_t i = 0; i < count; ++i) {
       condition.bytes[i] = random_bits() % 2;
       memcpy(expected.bytes + i * size, (condition.bytes[i] ? a.bytes : b.bytes) + i * size, size);
@@ -196,17 +207,23 @@ static void exact_cast(cast_t cast, int from, int to, size_t i) {
       if (to == EYAS_VMVX_TYPE_F64) ((double*)expected.bytes)[i] = (double)integer;
       return;
     case UITOFP:
-      if (to == EYAS_VMVX_TYPE_F32) ((float*)expected.bytes)[i] = (float)without_sign(integer, from);
-      if (to == EYAS_VMVX_TYPE_F64) ((double*)expected.bytes)[i] = (double)without_sign(integer, from);
+      if (to == EYAS_VMVX_TYPE_F32)
+        ((float*)expected.bytes)[i] = (float)without_sign(integer, from);
+      if (to == EYAS_VMVX_TYPE_F64)
+        ((double*)expected.bytes)[i] = (double)without_sign(integer, from);
       return;
     case FPTOSI:
-      put_integer(expected.bytes, to, i, real != real    ? 0
-                                         : real >= half  ? (int64_t)(((uint64_t)1 << (bits - 1)) - 1)
-                                         : real <= -half ? (int64_t)(~(uint64_t)0 << (bits - 1))
-                                                         : (int64_t)real);
+      put_integer(expected.bytes, to, i,
+                  real != real    ? 0
+                  : real >= half  ? (int64_t)(((uint64_t)1 << (bits - 1)) - 1)
+                  : real <= -half ? (int64_t)(~(uint64_t)0 << (bits - 1))
+                                  : (int64_t)real);
       return;
     case FPTOUI:
-      put_integer(expected.bytes, to, i, !(real > 0) ? 0 : real >= 2 * half ? -1 : (int64_t)(uint64_t)real);
+      put_integer(expected.bytes, to, i,
+                  !(real > 0)        ? 0
+                  : real >= 2 * half ? -1
+                                     : (int64_t)(uint64_t)real);
       return;
     case SEXT: put_integer(expected.bytes, to, i, integer); return;
     case ZEXT: put_integer(expected.bytes, to, i, (int64_t)without_sign(integer, from)); return;
@@ -222,33 +239,39 @@ static void check_cast(const eyas_uk_elements_t* set, int number, cast_t cast, i
     const size_t bytes = count * type_bytes[to];
     put_canary(&result, bytes);
     set->cast[number](result.bytes, a.bytes, count);
-    const int ok = same_elements(result.bytes, expected.bytes, to, count) && canary_lives(&result, bytes);
+    const int ok =
+        same_elements(result.bytes, expected.bytes, to, count) && canary_lives(&result, bytes);
     set->cast[number](a.bytes, a.bytes, count);
     const int in_place = same_elements(a.bytes, expected.bytes, to, count);
     CHECK(ok && in_place);
     if (!ok || !in_place) {
-      fprintf(stderr, "%s: cast %d, count %zu%s\n", set->name, number, count, ok ? ", in place" : "");
+      fprintf(stderr, "%s: cast %d, count %zu%s\n", set->name, number, count,
+              ok ? ", in place" : "");
       return;
     }
   }
 }
 
 static void check_casts(const eyas_uk_elements_t* set) {
-#define CAST(NAME, FROM, TO) \
-  check_cast(set, EYAS_VMVX_CAST_##NAME##_##FROM##_##TO, NAME, EYAS_VMVX_TYPE_##FROM, EYAS_VMVX_TYPE_##TO);
-#define WITH_FLOATS(I)                                                                              \
-  CAST(SITOFP, I, F32) CAST(SITOFP, I, F64) CAST(UITOFP, I, F32) CAST(UITOFP, I, F64)               \
-  CAST(FPTOSI, F32, I) CAST(FPTOSI, F64, I) CAST(FPTOUI, F32, I) CAST(FPTOUI, F64, I)
+#define CAST(NAME, FROM, TO)                                                          \
+  check_cast(set, EYAS_VMVX_CAST_##NAME##_##FROM##_##TO, NAME, EYAS_VMVX_TYPE_##FROM, \
+             EYAS_VMVX_TYPE_##TO);
+#define WITH_FLOATS(I)                                                                \
+  CAST(SITOFP, I, F32)                                                                \
+  CAST(SITOFP, I, F64) CAST(UITOFP, I, F32) CAST(UITOFP, I, F64) CAST(FPTOSI, F32, I) \
+      CAST(FPTOSI, F64, I) CAST(FPTOUI, F32, I) CAST(FPTOUI, F64, I)
 #define BETWEEN(N, W) CAST(SEXT, N, W) CAST(ZEXT, N, W) CAST(TRUNC, W, N)
-  WITH_FLOATS(I8) WITH_FLOATS(I16) WITH_FLOATS(I32) WITH_FLOATS(I64)
-  BETWEEN(I8, I16) BETWEEN(I8, I32) BETWEEN(I8, I64) BETWEEN(I16, I32) BETWEEN(I16, I64) BETWEEN(I32, I64)
-  CAST(EXTF, F32, F64) CAST(TRUNCF, F64, F32)
-  for (int i = 0; i < EYAS_VMVX_CAST_COUNT; ++i) CHECK(set->cast[i] != NULL);
+  WITH_FLOATS(I8)
+  WITH_FLOATS(I16) WITH_FLOATS(I32) WITH_FLOATS(I64) BETWEEN(I8, I16) BETWEEN(I8, I32)
+      BETWEEN(I8, I64) BETWEEN(I16, I32) BETWEEN(I16, I64) BETWEEN(I32, I64) CAST(EXTF, F32, F64)
+          CAST(TRUNCF, F64, F32) for (int i = 0; i < EYAS_VMVX_CAST_COUNT; ++i)
+              CHECK(set->cast[i] != NULL);
 }
 
 int main(void) {
-  static const size_t shapes[][2] = {{1, 1},  {1, 7},  {3, 1},  {2, 3},   {8, 16},  {16, 8}, {5, 33}, {33, 5},
-                                     {16, 16}, {17, 19}, {32, 32}, {8, 128}, {128, 8}, {1, 1024}, {1024, 1}, {64, 3}};
+  static const size_t shapes[][2] = {{1, 1},   {1, 7},    {3, 1},    {2, 3},   {8, 16},  {16, 8},
+                                     {5, 33},  {33, 5},   {16, 16},  {17, 19}, {32, 32}, {8, 128},
+                                     {128, 8}, {1, 1024}, {1024, 1}, {64, 3}};
   for (int s = 0; s < SET_COUNT; ++s) {
     const eyas_uk_elements_t* set = eyas_uk_elements(set_names[s]);
     if (!set) continue;

@@ -7,8 +7,10 @@ static double reduce_reals(int op, double x, double y) {
   switch (op) {
     case EYAS_VMVX_REDUCE_ADD: return x + y;
     case EYAS_VMVX_REDUCE_MUL: return x * y;
-    case EYAS_VMVX_REDUCE_MINIMUM: return x != x || y != y ? NAN : x < y || (x == y && signbit(x)) ? x : y;
-    case EYAS_VMVX_REDUCE_MAXIMUM: return x != x || y != y ? NAN : x > y || (x == y && signbit(y)) ? x : y;
+    case EYAS_VMVX_REDUCE_MINIMUM:
+      return x != x || y != y ? NAN : x < y || (x == y && signbit(x)) ? x : y;
+    case EYAS_VMVX_REDUCE_MAXIMUM:
+      return x != x || y != y ? NAN : x > y || (x == y && signbit(y)) ? x : y;
     case EYAS_VMVX_REDUCE_MINNUM: return x != x ? y : y != y ? x : x < y ? x : y;
     default: return x != x ? y : y != y ? x : x > y ? x : y;
   }
@@ -29,7 +31,8 @@ static int64_t reduce_integers(int op, int64_t x, int64_t y, int type) {
   }
 }
 
-static int is_reduced(int op, int type, size_t rows, size_t columns, int axis, size_t at, const void* dst) {
+static int is_reduced(int op, int type, size_t rows, size_t columns, int axis, size_t at,
+                      const void* dst) {
   const size_t count = axis == 0 ? rows : columns, step = axis == 0 ? columns : 1;
   const size_t first = axis == 0 ? at : at * columns;
   if (!is_float(type)) {
@@ -51,7 +54,8 @@ static int is_reduced(int op, int type, size_t rows, size_t columns, int axis, s
   return same_real(got, all) || (op >= EYAS_VMVX_REDUCE_MINNUM && got == all);
 }
 
-static void check_reduce(const eyas_uk_elements_t* set, int op, int type, size_t rows, size_t columns) {
+static void check_reduce(const eyas_uk_elements_t* set, int op, int type, size_t rows,
+                         size_t columns) {
   const size_t bytes = rows * columns * type_bytes[type];
   fill_random(original.bytes, type, rows * columns);
   if (is_float(type) && op <= EYAS_VMVX_REDUCE_MUL) {  // sums of infinities say little
@@ -61,7 +65,8 @@ static void check_reduce(const eyas_uk_elements_t* set, int op, int type, size_t
   }
   for (int axis = 0; axis < 2; ++axis) {
     const size_t results = axis == 0 ? columns : rows;
-    const eyas_uk_reduce_t function = is_float(type) ? set->reduce[op][type][axis] : set->ireduce[op][type][axis];
+    const eyas_uk_reduce_t function =
+        is_float(type) ? set->reduce[op][type][axis] : set->ireduce[op][type][axis];
     for (int in_place = 0; in_place < 2; ++in_place) {
       memcpy(a.bytes, original.bytes, bytes);
       tile_t* dst = in_place ? &a : &result;
@@ -72,8 +77,8 @@ static void check_reduce(const eyas_uk_elements_t* set, int op, int type, size_t
         const int ok = is_reduced(op, type, rows, columns, axis, i, dst->bytes);
         CHECK(ok);
         if (!ok) {
-          fprintf(stderr, "%s: reduction %d of type %d along %d, %zu x %zu, result %zu\n", set->name, op, type, axis,
-                  rows, columns, i);
+          fprintf(stderr, "%s: reduction %d of type %d along %d, %zu x %zu, result %zu\n",
+                  set->name, op, type, axis, rows, columns, i);
           return;
         }
       }
@@ -84,16 +89,20 @@ static void check_reduce(const eyas_uk_elements_t* set, int op, int type, size_t
 // Sums are added in one order, whatever the vectors are.
 static void check_same_bits(const eyas_uk_elements_t* set, size_t rows, size_t columns) {
   const eyas_uk_elements_t* portable = eyas_uk_elements("portable");
-  for (size_t i = 0; i < rows * columns; ++i) put_real(a.bytes, EYAS_VMVX_TYPE_F32, i, random_real(-9.0, 9.0));
+  for (size_t i = 0; i < rows * columns; ++i)
+    put_real(a.bytes, EYAS_VMVX_TYPE_F32, i, random_real(-9.0, 9.0));
   for (int axis = 0; axis < 2; ++axis) {
     const size_t bytes = (axis == 0 ? columns : rows) * sizeof(float);
-    portable->reduce[EYAS_VMVX_REDUCE_ADD][EYAS_VMVX_TYPE_F32][axis](original.bytes, a.bytes, rows, columns);
-    set->reduce[EYAS_VMVX_REDUCE_ADD][EYAS_VMVX_TYPE_F32][axis](result.bytes, a.bytes, rows, columns);
+    portable->reduce[EYAS_VMVX_REDUCE_ADD][EYAS_VMVX_TYPE_F32][axis](original.bytes, a.bytes, rows,
+                                                                     columns);
+    set->reduce[EYAS_VMVX_REDUCE_ADD][EYAS_VMVX_TYPE_F32][axis](result.bytes, a.bytes, rows,
+                                                                columns);
     CHECK(memcmp(original.bytes, result.bytes, bytes) == 0);
   }
 }
 
-static void check_rows(const eyas_uk_elements_t* set, size_t rows, size_t columns, double scale, int in_place) {
+static void check_rows(const eyas_uk_elements_t* set, size_t rows, size_t columns, double scale,
+                       int in_place) {
   float* values = (float*)original.bytes;
   const size_t bytes = rows * columns * sizeof(float);
   for (size_t i = 0; i < rows * columns; ++i) values[i] = (float)random_real(-scale, scale);
@@ -121,7 +130,8 @@ static void check_rows(const eyas_uk_elements_t* set, size_t rows, size_t column
     const float* row = values + r * columns;
     double mean = 0, variance = 0;
     for (size_t c = 0; c < columns; ++c) mean += row[c] / (double)columns;
-    for (size_t c = 0; c < columns; ++c) variance += (row[c] - mean) * (row[c] - mean) / (double)columns;
+    for (size_t c = 0; c < columns; ++c)
+      variance += (row[c] - mean) * (row[c] - mean) / (double)columns;
     for (size_t c = 0; c < columns; ++c) {
       const double deviation = sqrt(variance + 1e-5f), wanted = (row[c] - mean) / deviation;
       CHECK(fabs(got[r * columns + c] - wanted) <= 2e-6 * (1 + scale / deviation));
@@ -137,7 +147,8 @@ static void check_odd_rows(const eyas_uk_elements_t* set) {
     for (size_t c = 0; c < 37; ++c) row[c] = which == 2 ? odd[which] : (float)c;
     row[11] = odd[which];
     set->softmax(out, row, 1, 37, 0.0f);
-    for (size_t c = 0; c < 37; ++c) CHECK(out[c] != out[c] || (which == 1 && c != 11 && out[c] == 0.0f));
+    for (size_t c = 0; c < 37; ++c)
+      CHECK(out[c] != out[c] || (which == 1 && c != 11 && out[c] == 0.0f));
     row[11] = -INFINITY;
     for (size_t c = 0; c < 37; ++c) row[c] = c == 11 ? -INFINITY : 1.0f;
     set->softmax(out, row, 1, 37, 0.0f);
@@ -146,8 +157,9 @@ static void check_odd_rows(const eyas_uk_elements_t* set) {
 }
 
 int main(void) {
-  static const size_t shapes[][2] = {{1, 1},  {1, 5},   {5, 1},    {3, 7},   {8, 16}, {16, 17},  {7, 63},
-                                     {4, 64}, {2, 129}, {1, 1024}, {1024, 1}, {32, 32}, {3, 300}, {130, 2}};
+  static const size_t shapes[][2] = {{1, 1},    {1, 5},   {5, 1},   {3, 7},   {8, 16},
+                                     {16, 17},  {7, 63},  {4, 64},  {2, 129}, {1, 1024},
+                                     {1024, 1}, {32, 32}, {3, 300}, {130, 2}};
   for (int s = 0; s < SET_COUNT; ++s) {
     const eyas_uk_elements_t* set = eyas_uk_elements(set_names[s]);
     if (!set) continue;
@@ -155,7 +167,8 @@ int main(void) {
       for (int type = 0; type < EYAS_VMVX_TYPE_COUNT; ++type) {
         const int ops = is_float(type) ? EYAS_VMVX_REDUCE_COUNT : EYAS_VMVX_IREDUCE_COUNT;
         for (int op = 0; op < ops; ++op) {
-          for (int repeat = 0; repeat < 5; ++repeat) check_reduce(set, op, type, shapes[i][0], shapes[i][1]);
+          for (int repeat = 0; repeat < 5; ++repeat)
+            check_reduce(set, op, type, shapes[i][0], shapes[i][1]);
         }
       }
       check_same_bits(set, shapes[i][0], shapes[i][1]);

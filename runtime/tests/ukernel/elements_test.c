@@ -8,7 +8,8 @@ static int next_count(int count) { return count < 70 ? count + 1 : count == 70 ?
 
 // --- one operand ---------------------------------------------------------------------------------
 
-// The exact result for an f32, and how far off it may be; libm's own functions are to be met exactly.
+// The exact result for an f32, and how far off it may be; libm's own functions are to be met
+// exactly.
 static double exact_unary(int op, float x, int fused, double* bound) {
   *bound = 0;
   const double wide = x;
@@ -56,14 +57,16 @@ static double exact_unary(int op, float x, int fused, double* bound) {
 }
 
 static double libm_unary(int op, double x) {
-  double (*const functions[])(double) = {
-      NULL, fabs, sqrt, NULL, cbrt, exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin,
-      acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, erf, erfc, floor, ceil, trunc, round, rint};
+  double (*const functions[])(double) = {NULL, fabs, sqrt,  NULL,  cbrt,  exp,   exp2,  expm1,
+                                         log,  log2, log10, log1p, sin,   cos,   tan,   asin,
+                                         acos, atan, sinh,  cosh,  tanh,  asinh, acosh, atanh,
+                                         erf,  erfc, floor, ceil,  trunc, round, rint};
   double bound;
   switch (op) {
     case EYAS_VMVX_UNARY_NEG: return -x;
     case EYAS_VMVX_UNARY_RSQRT: return 1.0 / sqrt(x);
-    case EYAS_VMVX_UNARY_SIGMOID: return x < 0 ? exp(x) * (1.0 / (1.0 + exp(x))) : 1.0 / (1.0 + exp(-x));
+    case EYAS_VMVX_UNARY_SIGMOID:
+      return x < 0 ? exp(x) * (1.0 / (1.0 + exp(x))) : 1.0 / (1.0 + exp(-x));
     case EYAS_VMVX_UNARY_ROUND_F16: return eyas_half_to_double(eyas_half_from_double(x));
     case EYAS_VMVX_UNARY_ROUND_BF16: {
       const uint32_t bits = (uint32_t)eyas_bfloat_from_double(x) << 16;
@@ -75,7 +78,8 @@ static double libm_unary(int op, double x) {
   }
 }
 
-static void check_unary(const eyas_uk_elements_t* set, int op, int type, size_t count, int in_place) {
+static void check_unary(const eyas_uk_elements_t* set, int op, int type, size_t count,
+                        int in_place) {
   const size_t bytes = count * type_bytes[type];
   const int fused = strcmp(set->name, "portable") != 0 && strcmp(set->name, "sse2") != 0;
   tile_t* dst = in_place ? &a : &result;
@@ -91,8 +95,8 @@ static void check_unary(const eyas_uk_elements_t* set, int op, int type, size_t 
     const int ok = bound > 0 ? ulps((float)got, exact) <= bound : same_real(got, exact);
     CHECK(ok);
     if (!ok) {
-      fprintf(stderr, "%s: unary %d of %a: %a instead of %a (%g ulp)\n", set->name, op, x, got, exact,
-              ulps((float)got, exact));
+      fprintf(stderr, "%s: unary %d of %a: %a instead of %a (%g ulp)\n", set->name, op, x, got,
+              exact, ulps((float)got, exact));
       return;
     }
   }
@@ -126,7 +130,8 @@ static int64_t exact_iunary(int op, int64_t x, int type) {
   }
 }
 
-static void check_iunary(const eyas_uk_elements_t* set, int op, int type, size_t count, int in_place) {
+static void check_iunary(const eyas_uk_elements_t* set, int op, int type, size_t count,
+                         int in_place) {
   const size_t bytes = count * type_bytes[type];
   tile_t* dst = in_place ? &a : &result;
   memcpy(a.bytes, original_a.bytes, bytes);
@@ -168,7 +173,8 @@ static int64_t exact_ibinary(int op, int64_t x, int64_t y, int type) {
     case EYAS_VMVX_IBINARY_ADD: return wrapped((uint64_t)x + (uint64_t)y, type);
     case EYAS_VMVX_IBINARY_SUB: return wrapped((uint64_t)x - (uint64_t)y, type);
     case EYAS_VMVX_IBINARY_MUL: return wrapped((uint64_t)x * (uint64_t)y, type);
-    case EYAS_VMVX_IBINARY_DIVS: return y == 0 ? x : y == -1 ? wrapped(0 - (uint64_t)x, type) : x / y;
+    case EYAS_VMVX_IBINARY_DIVS:
+      return y == 0 ? x : y == -1 ? wrapped(0 - (uint64_t)x, type) : x / y;
     case EYAS_VMVX_IBINARY_DIVU: return v == 0 ? x : wrapped(u / v, type);
     case EYAS_VMVX_IBINARY_REMS: return y == 0 || y == -1 ? 0 : x % y;
     case EYAS_VMVX_IBINARY_REMU: return v == 0 ? 0 : wrapped(u % v, type);
@@ -224,21 +230,26 @@ static int exact_icompare(int op, int64_t x, int64_t y, int type) {
 enum { OTHER_TILE, OVER_A, OVER_B, PLACES };
 enum { FLOATS, INTEGERS, FLOAT_TRUTHS, INTEGER_TRUTHS };
 
-static int is_right(int family, int op, int type, size_t i, size_t at_a, size_t at_b, const void* dst) {
+static int is_right(int family, int op, int type, size_t i, size_t at_a, size_t at_b,
+                    const void* dst) {
   if (family == FLOATS || family == FLOAT_TRUTHS) {
-    const double x = get_real(original_a.bytes, type, at_a), y = get_real(original_b.bytes, type, at_b);
+    const double x = get_real(original_a.bytes, type, at_a),
+                 y = get_real(original_b.bytes, type, at_b);
     if (family == FLOAT_TRUTHS) return ((const int8_t*)dst)[i] == exact_compare(op, x, y);
     const double got = get_real(dst, type, i), exact = exact_binary(op, x, y, type);
-    if (op == EYAS_VMVX_BINARY_POW && type == EYAS_VMVX_TYPE_F32) return ulps((float)got, pow(x, y)) <= 1.91;
+    if (op == EYAS_VMVX_BINARY_POW && type == EYAS_VMVX_TYPE_F32)
+      return ulps((float)got, pow(x, y)) <= 1.91;
     const int free_sign = op == EYAS_VMVX_BINARY_MINNUM || op == EYAS_VMVX_BINARY_MAXNUM;
     return same_real(got, exact) || (free_sign && got == exact);
   }
-  const int64_t x = get_integer(original_a.bytes, type, at_a), y = get_integer(original_b.bytes, type, at_b);
+  const int64_t x = get_integer(original_a.bytes, type, at_a),
+                y = get_integer(original_b.bytes, type, at_b);
   if (family == INTEGER_TRUTHS) return ((const int8_t*)dst)[i] == exact_icompare(op, x, y, type);
   return get_integer(dst, type, i) == exact_ibinary(op, x, y, type);
 }
 
-static void check_binary(const eyas_uk_elements_t* set, int family, int op, int type, size_t count) {
+static void check_binary(const eyas_uk_elements_t* set, int family, int op, int type,
+                         size_t count) {
   const eyas_uk_binary_set_t* entry = family == FLOATS         ? &set->binary[op][type]
                                       : family == INTEGERS     ? &set->ibinary[op][type]
                                       : family == FLOAT_TRUTHS ? &set->compare[op][type]
@@ -247,21 +258,25 @@ static void check_binary(const eyas_uk_elements_t* set, int family, int op, int 
   const size_t operand_bytes = count * type_bytes[type];
   const size_t result_bytes = family >= FLOAT_TRUTHS ? count : operand_bytes;
   for (int form = 0; form < 3; ++form) {
-    // Repeated elements are for what has loops of their own; there is no other way in these families.
-    CHECK(functions[form] || (form != 0 && !(family == FLOATS && type == EYAS_VMVX_TYPE_F32 && op < EYAS_VMVX_BINARY_REM)));
+    // Repeated elements are for what has loops of their own; there is no other way in these
+    // families.
+    CHECK(functions[form] || (form != 0 && !(family == FLOATS && type == EYAS_VMVX_TYPE_F32 &&
+                                             op < EYAS_VMVX_BINARY_REM)));
     for (int place = 0; place < PLACES && functions[form]; ++place) {
       memcpy(a.bytes, original_a.bytes, operand_bytes);
       memcpy(b.bytes, original_b.bytes, operand_bytes);
       tile_t* dst = place == OVER_A ? &a : place == OVER_B ? &b : &result;
       if (place == OTHER_TILE || result_bytes == operand_bytes) put_canary(dst, result_bytes);
       functions[form](dst->bytes, a.bytes, b.bytes, count);
-      CHECK((place != OTHER_TILE && result_bytes != operand_bytes) || canary_lives(dst, result_bytes));
+      CHECK((place != OTHER_TILE && result_bytes != operand_bytes) ||
+            canary_lives(dst, result_bytes));
       for (size_t i = 0; i < count; ++i) {
-        const int ok = is_right(family, op, type, i, form == 2 ? 0 : i, form == 1 ? 0 : i, dst->bytes);
+        const int ok =
+            is_right(family, op, type, i, form == 2 ? 0 : i, form == 1 ? 0 : i, dst->bytes);
         CHECK(ok);
         if (!ok) {
-          fprintf(stderr, "%s: family %d op %d type %d form %d place %d element %zu of %zu\n", set->name,
-                  family, op, type, form, place, i, count);
+          fprintf(stderr, "%s: family %d op %d type %d form %d place %d element %zu of %zu\n",
+                  set->name, family, op, type, form, place, i, count);
           return;
         }
       }
@@ -311,7 +326,8 @@ static void check_fma(const eyas_uk_elements_t* set, int type, size_t count, til
   for (size_t i = 0; i < count; ++i) {
     const double x = get_real(original_a.bytes, type, i), y = get_real(original_b.bytes, type, i);
     const double z = get_real(original_c.bytes, type, i);
-    const double exact = type == EYAS_VMVX_TYPE_F32 ? fmaf((float)x, (float)y, (float)z) : fma(x, y, z);
+    const double exact =
+        type == EYAS_VMVX_TYPE_F32 ? fmaf((float)x, (float)y, (float)z) : fma(x, y, z);
     CHECK(same_real(get_real(dst->bytes, type, i), exact));
   }
 }
@@ -341,9 +357,11 @@ int main(void) {
       }
     }
     check_binaries(set, FLOATS, EYAS_VMVX_BINARY_COUNT, EYAS_VMVX_TYPE_F32, EYAS_VMVX_TYPE_I8);
-    check_binaries(set, FLOAT_TRUTHS, EYAS_VMVX_COMPARE_COUNT, EYAS_VMVX_TYPE_F32, EYAS_VMVX_TYPE_I8);
+    check_binaries(set, FLOAT_TRUTHS, EYAS_VMVX_COMPARE_COUNT, EYAS_VMVX_TYPE_F32,
+                   EYAS_VMVX_TYPE_I8);
     check_binaries(set, INTEGERS, EYAS_VMVX_IBINARY_COUNT, EYAS_VMVX_TYPE_I8, EYAS_VMVX_TYPE_COUNT);
-    check_binaries(set, INTEGER_TRUTHS, EYAS_VMVX_ICOMPARE_COUNT, EYAS_VMVX_TYPE_I8, EYAS_VMVX_TYPE_COUNT);
+    check_binaries(set, INTEGER_TRUTHS, EYAS_VMVX_ICOMPARE_COUNT, EYAS_VMVX_TYPE_I8,
+                   EYAS_VMVX_TYPE_COUNT);
     check_repeated_edges(set);
     for (int count = 1; count <= 1024; count = next_count(count)) {
       tile_t* const places[] = {&result, &a, &b, &c};

@@ -3,8 +3,8 @@
 // and UBSan are the judges.
 //
 // Bytes at random are nearly always refused, so the mutator works on what the format means: it
-// changes an operand to another one that is in range, a constant to a telling one, an instruction to
-// one with the same operands, moves instructions about, and mends the counts and lengths around
+// changes an operand to another one that is in range, a constant to a telling one, an instruction
+// to one with the same operands, moves instructions about, and mends the counts and lengths around
 // them. One time in eight it lets libFuzzer change bytes as it likes, for the parser.
 #define EYAS_VMVX_WITH_INFOS
 #include "eyas_vmvx_isa.h"
@@ -26,11 +26,13 @@ static int64_t constants[256];
 static void* scratch;
 
 static void prepare(void) {
-  static const uint64_t lengths[MAX_BINDINGS] = {BINDING_BYTES, 1024, BINDING_BYTES, 64, 7, 0, 333, 4096};
+  static const uint64_t lengths[MAX_BINDINGS] = {BINDING_BYTES, 1024, BINDING_BYTES, 64, 7, 0,
+                                                 333,           4096};
   for (int i = 0; i < MAX_BINDINGS; ++i) {
     pointers[i] = malloc(lengths[i] ? lengths[i] : 1);
     sizes[i] = lengths[i];
-    for (uint64_t k = 0; k < lengths[i]; ++k) ((uint8_t*)pointers[i])[k] = (uint8_t)(k * 7 + (uint64_t)i);
+    for (uint64_t k = 0; k < lengths[i]; ++k)
+      ((uint8_t*)pointers[i])[k] = (uint8_t)(k * 7 + (uint64_t)i);
   }
   for (int i = MAX_BINDINGS; i < 256; ++i) {
     pointers[i] = pointers[1];
@@ -110,7 +112,8 @@ static size_t instruction_bytes(const uint8_t* code, size_t at, size_t end) {
   uint32_t op = get(code + at, 2);
   if (!eyas_vmvx_op_info(op).name) return 0;
   size_t bytes = 2;
-  for (const char* kind = eyas_vmvx_op_info(op).format; *kind; ++kind) bytes += 2 * (size_t)units_of(*kind);
+  for (const char* kind = eyas_vmvx_op_info(op).format; *kind; ++kind)
+    bytes += 2 * (size_t)units_of(*kind);
   return bytes <= end - at ? bytes : 0;
 }
 
@@ -138,10 +141,51 @@ static int find_parts(const uint8_t* b, size_t length, parts_t* p) {
 }
 
 static int64_t telling(void) {
-  static const int64_t values[] = {0, 1, -1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 63, 64, 65, 100, 127, 128, 255, 256, 512,
-                                   1000, 1023, 1024, 1025, 4095, 4096, 4097, 65536, INT32_MAX, INT64_MAX, INT64_MIN,
-                                   (int64_t)1 << 47, (int64_t)1 << 48, -((int64_t)1 << 48), (int64_t)1 << 62, 0x3F800000, 0x7F800000,
-                                   0x7FC00000, 0x80000000, 0xBF800000, 0x40000000, 0x3F000000, 0x477FE000};
+  static const int64_t values[] = {0,
+                                   1,
+                                   -1,
+                                   2,
+                                   3,
+                                   4,
+                                   7,
+                                   8,
+                                   15,
+                                   16,
+                                   17,
+                                   31,
+                                   32,
+                                   63,
+                                   64,
+                                   65,
+                                   100,
+                                   127,
+                                   128,
+                                   255,
+                                   256,
+                                   512,
+                                   1000,
+                                   1023,
+                                   1024,
+                                   1025,
+                                   4095,
+                                   4096,
+                                   4097,
+                                   65536,
+                                   INT32_MAX,
+                                   INT64_MAX,
+                                   INT64_MIN,
+                                   (int64_t)1 << 47,
+                                   (int64_t)1 << 48,
+                                   -((int64_t)1 << 48),
+                                   (int64_t)1 << 62,
+                                   0x3F800000,
+                                   0x7F800000,
+                                   0x7FC00000,
+                                   0x80000000,
+                                   0xBF800000,
+                                   0x40000000,
+                                   0x3F000000,
+                                   0x477FE000};
   int64_t value = values[below(sizeof(values) / sizeof(values[0]))];
   switch (below(6)) {
     case 0: return (int64_t)(0 - (uint64_t)value);
@@ -242,7 +286,8 @@ static size_t insert(uint8_t* b, size_t length, size_t max_length, const parts_t
       bytes += 2 * (size_t)units;
     }
   }
-  if (!bytes || length + bytes > max_length || p->code_bytes + bytes > MAX_CODE_BYTES) return length;
+  if (!bytes || length + bytes > max_length || p->code_bytes + bytes > MAX_CODE_BYTES)
+    return length;
   move_labels(b + p->code, p->code_bytes, at - p->code, (int64_t)bytes);
   memmove(b + at + bytes, b + at, length - at);
   memcpy(b + at, made, bytes);

@@ -19,7 +19,9 @@ static void make_executable(bytes_t* b) {
   OP(&code, ADD, 4, 4, 2);
   OP(&code, STORE_AT, 4, 1, 3, I64);
   RETURN(&code);
-  put_function(b, (header_t){.name = "add", .scalars = 5, .bindings = 2, .constants = 1, .writes = 2}, &code);
+  put_function(b,
+               (header_t){.name = "add", .scalars = 5, .bindings = 2, .constants = 1, .writes = 2},
+               &code);
   code.count = 0;
   OP(&code, BINDING, 0, 0);
   OP(&code, BINDING_BYTES, 1, 0);
@@ -46,22 +48,24 @@ static void make_executable(bytes_t* b) {
   put_function(b, (header_t){.name = "forever"}, &code);
 }
 
-static eyas_status_t create(eyas_hal_device_t* device, const bytes_t* b, eyas_hal_executable_t** out) {
+static eyas_status_t create(eyas_hal_device_t* device, const bytes_t* b,
+                            eyas_hal_executable_t** out) {
   static const char* const names[] = {"add", "outside", "peek", "forever"};
   return eyas_hal_executable_create(device, "vmvx", b->data, b->count, names, 4, out);
 }
 
 static eyas_status_t record(eyas_hal_command_buffer_t* commands, eyas_hal_executable_t* executable,
-                            uint32_t ordinal, const eyas_hal_binding_t* bindings, uint32_t binding_count,
-                            uint32_t constant_count, uint32_t workgroups) {
+                            uint32_t ordinal, const eyas_hal_binding_t* bindings,
+                            uint32_t binding_count, uint32_t constant_count, uint32_t workgroups) {
   static const int64_t constants[2] = {1000, 0};
-  return eyas_hal_command_buffer_dispatch(commands, &(eyas_hal_dispatch_t){.executable = executable,
-                                                                           .ordinal = ordinal,
-                                                                           .workgroup_count = {workgroups, 1, 1},
-                                                                           .constants = constants,
-                                                                           .constant_count = constant_count,
-                                                                           .bindings = bindings,
-                                                                           .binding_count = binding_count});
+  return eyas_hal_command_buffer_dispatch(
+      commands, &(eyas_hal_dispatch_t){.executable = executable,
+                                       .ordinal = ordinal,
+                                       .workgroup_count = {workgroups, 1, 1},
+                                       .constants = constants,
+                                       .constant_count = constant_count,
+                                       .bindings = bindings,
+                                       .binding_count = binding_count});
 }
 
 static void test_dispatch(eyas_hal_device_t* device) {
@@ -80,7 +84,8 @@ static void test_dispatch(eyas_hal_device_t* device) {
   // What the code declares must be what is given.
   CHECK_FAILS(record(commands, executable, 0, bindings, 1, 1, COUNT), INVALID_ARGUMENT,
               "'add' has 1 bindings and 1 constants; its code has 2 and 1");
-  CHECK_FAILS(record(commands, executable, 0, bindings, 2, 2, COUNT), INVALID_ARGUMENT, "has 2 and 1");
+  CHECK_FAILS(record(commands, executable, 0, bindings, 2, 2, COUNT), INVALID_ARGUMENT,
+              "has 2 and 1");
   const eyas_hal_binding_t turned[] = {bindings[1], source};
   CHECK_FAILS(record(commands, executable, 0, turned, 2, 1, COUNT), FAILED_PRECONDITION,
               "binding 1 is given for reading only, but its code writes it");
@@ -94,9 +99,10 @@ static void test_dispatch(eyas_hal_device_t* device) {
   const eyas_hal_binding_t target = direct(out, 0, 8 * COUNT - 8);  // there is memory behind
   CHECK_OK(record(commands, executable, 1, &target, 1, 0, 1));
   CHECK_OK(eyas_hal_command_buffer_end(commands));
-  CHECK_FAILS(run(device, commands, NULL, 0), INTERNAL,
-              "dispatch 'outside', workgroup (0, 0, 0): bytecode of 'outside': the instruction at byte 20 "
-              "reads or writes outside of its buffers");
+  CHECK_FAILS(
+      run(device, commands, NULL, 0), INTERNAL,
+      "dispatch 'outside', workgroup (0, 0, 0): bytecode of 'outside': the instruction at byte 20 "
+      "reads or writes outside of its buffers");
   CHECK(((int64_t*)map(out))[COUNT - 1] == COUNT - 1 + 1000);
   eyas_hal_command_buffer_release(commands);
   eyas_hal_buffer_release(in);
@@ -141,8 +147,8 @@ static void test_load(eyas_hal_device_t* device) {
   make_executable(&b);
   eyas_hal_executable_t* executable = NULL;
   static const char* const missing[] = {"add", "none"};
-  CHECK_FAILS(eyas_hal_executable_create(device, "vmvx", b.data, b.count, missing, 2, &executable), NOT_FOUND,
-              "no function 'none'");
+  CHECK_FAILS(eyas_hal_executable_create(device, "vmvx", b.data, b.count, missing, 2, &executable),
+              NOT_FOUND, "no function 'none'");
   b.count -= 1;
   CHECK_FAILS(create(device, &b, &executable), CORRUPT, "ends inside");
   CHECK(executable == NULL);

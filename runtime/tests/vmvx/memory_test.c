@@ -14,7 +14,8 @@ static binding_t exact(size_t bytes) {
   return (binding_t){memory, bytes};
 }
 
-static const header_t two = {.scalars = 24, .tiles = 4, .bindings = 2, .writes = 2, .data = "12345678", .data_bytes = 8};
+static const header_t two = {
+    .scalars = 24, .tiles = 4, .bindings = 2, .writes = 2, .data = "12345678", .data_bytes = 8};
 
 // Runs `code` with a read-only binding 0 of 64 bytes and a binding 1 of 64 bytes that is written.
 static eyas_status_t run_two(void) {
@@ -330,10 +331,12 @@ static void test_load_rows(void) {
 static void test_load_inside(void) {
   // A 4 x 5 tile of which rows 1 to 2 and columns 2 to 3 are the first elements of binding 0.
   int32_t in[4] = {1, 2, 3, 4}, out[20];
-  static const int64_t boxes[][4] = {{1, 3, 2, 4}, {0, 4, 2, 2}, {3, 1, 0, 5}, {-9, 9, -9, 9}, {0, 2, 0, 2}};
+  static const int64_t boxes[][4] = {
+      {1, 3, 2, 4}, {0, 4, 2, 2}, {3, 1, 0, 5}, {-9, 9, -9, 9}, {0, 2, 0, 2}};
   for (int i = 0; i < 5; ++i) {
     start();
-    const int64_t values[] = {4, 5, 8, 4, boxes[i][0], boxes[i][1], boxes[i][2], boxes[i][3], -1, 20};
+    const int64_t values[] = {4,           5,           8,           4,  boxes[i][0],
+                              boxes[i][1], boxes[i][2], boxes[i][3], -1, 20};
     for (int k = 0; k < 10; ++k) OP(&code, CONST, 2 + k, values[k]);
     OP(&code, SHAPE, 2, 3);
     // The address of element (0, 0), which is not inside of the buffer.
@@ -389,9 +392,11 @@ static void test_local(void) {
     OP(&code, LOAD, 10, 8, 0, I64);
     RETURN(&code);
     int64_t in = 0, out[4] = {0};
-    CHECK_OK(launch(two, &code, (launch_t){.bindings = {{&in, 8}, {out, 32}}, .workgroups = {3, 1, 1}}));
+    CHECK_OK(
+        launch(two, &code, (launch_t){.bindings = {{&in, 8}, {out, 32}}, .workgroups = {3, 1, 1}}));
     CHECK(out[0] == 7 && out[1] == 1 && out[2] == 7 && out[3] == 1);
-    // Taken and given back in the order of a queue, without end: the budget ends it, not the memory.
+    // Taken and given back in the order of a queue, without end: the budget ends it, not the
+    // memory.
     start();
     OP(&code, CONST, 2, large ? 700000 : 100);
     int64_t head = (int64_t)code.count;
@@ -555,8 +560,10 @@ static void test_dispatch(void) {
     int64_t in = 0, out = 0;
     header_t header = two;
     header.tiles = 32;
-    CHECK_OK(launch(header, &code,
-                    (launch_t){.bindings = {{&in, 8}, {&out, 8}}, .scratch_bytes = scratch, .workgroups = {2, 2, 2}}));
+    CHECK_OK(launch(
+        header, &code,
+        (launch_t){
+            .bindings = {{&in, 8}, {&out, 8}}, .scratch_bytes = scratch, .workgroups = {2, 2, 2}}));
     CHECK(out == 5);
   }
 }

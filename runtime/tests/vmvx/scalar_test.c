@@ -3,14 +3,16 @@
 
 #include "vmvx/assemble.h"
 
-// dst = op(a, b, c) with registers 1 to 3, or an immediate as the last operand; stored to binding 0.
+// dst = op(a, b, c) with registers 1 to 3, or an immediate as the last operand; stored to binding
+// 0.
 static int64_t compute(uint32_t op, const int64_t* values, int registers, int64_t immediate) {
   static bytes_t code;
   code.count = 0;
   for (int i = 0; i < registers; ++i) OP(&code, CONST, 1 + i, values[i]);
   OP(&code, BINDING, 5, 0);
   int64_t operands[] = {0, 1, 2, 3};
-  if ((int)strlen(eyas_vmvx_op_info(op).format) > registers + 1) operands[registers + 1] = immediate;
+  if ((int)strlen(eyas_vmvx_op_info(op).format) > registers + 1)
+    operands[registers + 1] = immediate;
   put_op(&code, op, operands);
   OP(&code, STORE, 0, 5, 0, EYAS_VMVX_MEMORY_I64);
   RETURN(&code);
@@ -193,13 +195,15 @@ static void test_compares(void) {
     uint32_t offset;
     int below, equal, above, unordered;
   } rows[] = {
-      {"oeq", 0, 0, 1, 0, 0}, {"ogt", 1, 0, 0, 1, 0}, {"oge", 2, 0, 1, 1, 0}, {"olt", 3, 1, 0, 0, 0},
-      {"ole", 4, 1, 1, 0, 0}, {"one", 5, 1, 0, 1, 0}, {"ord", 6, 1, 1, 1, 0}, {"ueq", 7, 0, 1, 0, 1},
-      {"ugt", 8, 0, 0, 1, 1}, {"uge", 9, 0, 1, 1, 1}, {"ult", 10, 1, 0, 0, 1}, {"ule", 11, 1, 1, 0, 1},
+      {"oeq", 0, 0, 1, 0, 0},  {"ogt", 1, 0, 0, 1, 0},  {"oge", 2, 0, 1, 1, 0},
+      {"olt", 3, 1, 0, 0, 0},  {"ole", 4, 1, 1, 0, 0},  {"one", 5, 1, 0, 1, 0},
+      {"ord", 6, 1, 1, 1, 0},  {"ueq", 7, 0, 1, 0, 1},  {"ugt", 8, 0, 0, 1, 1},
+      {"uge", 9, 0, 1, 1, 1},  {"ult", 10, 1, 0, 0, 1}, {"ule", 11, 1, 1, 0, 1},
       {"une", 12, 1, 0, 1, 1}, {"uno", 13, 0, 0, 0, 1},
   };
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
-    uint32_t f32 = EYAS_VMVX_OP_FOEQ_F32 + rows[i].offset, f64 = EYAS_VMVX_OP_FOEQ_F64 + rows[i].offset;
+    uint32_t f32 = EYAS_VMVX_OP_FOEQ_F32 + rows[i].offset,
+             f64 = EYAS_VMVX_OP_FOEQ_F64 + rows[i].offset;
     CHECK(strstr(eyas_vmvx_op_info(f32).name, rows[i].name) != NULL);
     const float a[] = {1, 2, 3, NAN};
     const int wanted[] = {rows[i].below, rows[i].equal, rows[i].above, rows[i].unordered};
@@ -218,12 +222,14 @@ static void test_functions(void) {
     double x;
   } rows[] = {
 #define ROW(name, function, x) {EYAS_VMVX_OP_F##name##_F32, EYAS_VMVX_OP_F##name##_F64, function, x}
-      ROW(CBRT, cbrt, 2.5),   ROW(EXP, exp, 0.7),     ROW(EXP2, exp2, 0.7),   ROW(EXPM1, expm1, 0.7),
-      ROW(LOG, log, 2.5),     ROW(LOG2, log2, 2.5),   ROW(LOG10, log10, 2.5), ROW(LOG1P, log1p, 0.7),
-      ROW(SIN, sin, 0.7),     ROW(COS, cos, 0.7),     ROW(TAN, tan, 0.7),     ROW(ASIN, asin, 0.7),
-      ROW(ACOS, acos, 0.7),   ROW(ATAN, atan, 0.7),   ROW(SINH, sinh, 0.7),   ROW(COSH, cosh, 0.7),
-      ROW(TANH, tanh, 0.7),   ROW(ASINH, asinh, 0.7), ROW(ACOSH, acosh, 1.7), ROW(ATANH, atanh, 0.7),
-      ROW(ERF, erf, 0.7),     ROW(ERFC, erfc, 0.7),   ROW(FLOOR, floor, -2.5), ROW(CEIL, ceil, -2.5),
+      ROW(CBRT, cbrt, 2.5),    ROW(EXP, exp, 0.7),      ROW(EXP2, exp2, 0.7),
+      ROW(EXPM1, expm1, 0.7),  ROW(LOG, log, 2.5),      ROW(LOG2, log2, 2.5),
+      ROW(LOG10, log10, 2.5),  ROW(LOG1P, log1p, 0.7),  ROW(SIN, sin, 0.7),
+      ROW(COS, cos, 0.7),      ROW(TAN, tan, 0.7),      ROW(ASIN, asin, 0.7),
+      ROW(ACOS, acos, 0.7),    ROW(ATAN, atan, 0.7),    ROW(SINH, sinh, 0.7),
+      ROW(COSH, cosh, 0.7),    ROW(TANH, tanh, 0.7),    ROW(ASINH, asinh, 0.7),
+      ROW(ACOSH, acosh, 1.7),  ROW(ATANH, atanh, 0.7),  ROW(ERF, erf, 0.7),
+      ROW(ERFC, erfc, 0.7),    ROW(FLOOR, floor, -2.5), ROW(CEIL, ceil, -2.5),
       ROW(TRUNC, trunc, -2.5), ROW(ROUND, round, -2.5), ROW(ROUNDEVEN, rint, -2.5),
   };
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
@@ -235,10 +241,11 @@ static void test_functions(void) {
     memcpy(&f32, &narrow, 4);
     memcpy(&f64, &wide, 8);
     CHECK(narrow >> 32 == 0);
-    if (!(fabs(f32 - wanted) <= 4e-6 * fabs(wanted)) || !(fabs(f64 - wanted) <= 1e-12 * fabs(wanted))) {
+    if (!(fabs(f32 - wanted) <= 4e-6 * fabs(wanted)) ||
+        !(fabs(f64 - wanted) <= 1e-12 * fabs(wanted))) {
       ++check_failed;
-      fprintf(stderr, "%s: %.9g and %.17g, wanted %.17g\n", eyas_vmvx_op_info(rows[i].f32).name, f32,
-              f64, wanted);
+      fprintf(stderr, "%s: %.9g and %.17g, wanted %.17g\n", eyas_vmvx_op_info(rows[i].f32).name,
+              f32, f64, wanted);
     }
   }
   ONE(FRSQRT_F32, F(4.0f), F(0.5f));

@@ -21,10 +21,12 @@ static bool covers(int result, int operand) {
 }
 
 // The elements of a smaller tile repeated to R x C.
-static void repeat(char* out, const char* in, int extent, size_t rows, size_t columns, size_t bytes) {
+static void repeat(char* out, const char* in, int extent, size_t rows, size_t columns,
+                   size_t bytes) {
   for (size_t r = 0; r < rows; ++r) {
     for (size_t c = 0; c < columns; ++c) {
-      size_t from = (extent & ROW ? 0 : r) * (extent & COLUMN ? 1 : columns) + (extent & COLUMN ? 0 : c);
+      size_t from =
+          (extent & ROW ? 0 : r) * (extent & COLUMN ? 1 : columns) + (extent & COLUMN ? 0 : c);
       memcpy(out + (r * columns + c) * bytes, in + from * bytes, bytes);
     }
   }
@@ -32,7 +34,8 @@ static void repeat(char* out, const char* in, int extent, size_t rows, size_t co
 
 static const struct shape_t {
   size_t rows, columns;
-} shapes[] = {{1, 1}, {1, 7}, {7, 1}, {3, 5}, {5, 16}, {4, 33}, {32, 32}, {512, 2}, {2, 512}, {1, 1024}, {1024, 1}};
+} shapes[] = {{1, 1},   {1, 7},   {7, 1},   {3, 5},    {5, 16},  {4, 33},
+              {32, 32}, {512, 2}, {2, 512}, {1, 1024}, {1024, 1}};
 
 // What is tried: an instruction with up to three tile operands.
 typedef struct trial_t {
@@ -58,7 +61,9 @@ static void reference(const trial_t* t, char* out, char* const* wide, size_t cou
       k->ibinary[info.number][info.type].vv(out, wide[0], wide[1], count);
       break;
     case EYAS_VMVX_FAMILY_FMA: k->fma[info.type](out, wide[0], wide[1], wide[2], count); break;
-    default: k->pick[t->extra == 4 ? 2 : 3](out, (const int8_t*)wide[0], wide[1], wide[2], count); break;
+    default:
+      k->pick[t->extra == 4 ? 2 : 3](out, (const int8_t*)wide[0], wide[1], wide[2], count);
+      break;
   }
 }
 
@@ -68,7 +73,11 @@ static void fill_random(char* memory, size_t count, size_t bytes) {
     float f = (float)(int)(random_u32() % 2001) / 16.0f - 60.0f;
     double d = f;
     int8_t small = (int8_t)(random_u32() % 2);
-    memcpy(memory + i * bytes, bytes == 4 ? (void*)&f : bytes == 8 ? (void*)&d : (void*)&small, bytes);
+    memcpy(memory + i * bytes,
+           bytes == 4   ? (void*)&f
+           : bytes == 8 ? (void*)&d
+                        : (void*)&small,
+           bytes);
   }
 }
 
@@ -94,7 +103,9 @@ static void attempt(const trial_t* t, struct shape_t s, int modes, const int* ti
     }
     if (first == i) fill_random(in[i], 1024, t->bytes[i]);
     if (first != i && t->bytes[first] != t->bytes[i]) return;
-    int memory = t->bytes[i] == 8 ? EYAS_VMVX_MEMORY_I64 : t->bytes[i] == 4 ? EYAS_VMVX_MEMORY_I32 : EYAS_VMVX_MEMORY_I8;
+    int memory = t->bytes[i] == 8   ? EYAS_VMVX_MEMORY_I64
+                 : t->bytes[i] == 4 ? EYAS_VMVX_MEMORY_I32
+                                    : EYAS_VMVX_MEMORY_I8;
     // All 1024 elements, whatever the extent, so that registers that are shared stay whole.
     if (first == i) {
       OP(&code, CONST, 6, 1);
@@ -113,7 +124,9 @@ static void attempt(const trial_t* t, struct shape_t s, int modes, const int* ti
   if (t->extra) operands[n++] = t->extra;
   operands[n] = modes;
   put_op(&code, t->op, operands);
-  int memory = t->result_bytes == 8 ? EYAS_VMVX_MEMORY_I64 : t->result_bytes == 4 ? EYAS_VMVX_MEMORY_I32 : EYAS_VMVX_MEMORY_I8;
+  int memory = t->result_bytes == 8   ? EYAS_VMVX_MEMORY_I64
+               : t->result_bytes == 4 ? EYAS_VMVX_MEMORY_I32
+                                      : EYAS_VMVX_MEMORY_I8;
   OP(&code, CONST, 8, (int64_t)t->result_bytes);
   OP(&code, CONST, 10, (int64_t)(s.columns * t->result_bytes));
   OP(&code, TSTORE, 0, 3, 10, 8, memory, result, 1);  // stored R x C, repeated
@@ -121,13 +134,16 @@ static void attempt(const trial_t* t, struct shape_t s, int modes, const int* ti
   reference(t, wanted, pointers, count);
   memset(out, 0x77, sizeof(out));
   header_t header = {.scalars = 12, .tiles = 4, .bindings = 4, .writes = 8};
-  bool ok = CHECK_OK(launch(header, &code,
-                            (launch_t){.bindings = {{in[0], 8192}, {in[1], 8192}, {in[2], 8192}, {out, count * t->result_bytes}}}));
+  bool ok = CHECK_OK(launch(
+      header, &code,
+      (launch_t){
+          .bindings = {
+              {in[0], 8192}, {in[1], 8192}, {in[2], 8192}, {out, count * t->result_bytes}}}));
   bool same = memcmp(out, wanted, count * t->result_bytes) == 0;
   CHECK(same);
   if (!ok || !same) {
-    fprintf(stderr, "  %s %zu x %zu modes 0x%02x tiles %d %d %d\n", eyas_vmvx_op_info(t->op).name, s.rows,
-            s.columns, (unsigned)modes, tiles[0], tiles[1], tiles[2]);
+    fprintf(stderr, "  %s %zu x %zu modes 0x%02x tiles %d %d %d\n", eyas_vmvx_op_info(t->op).name,
+            s.rows, s.columns, (unsigned)modes, tiles[0], tiles[1], tiles[2]);
   }
 }
 
@@ -233,8 +249,8 @@ static void test_moves(void) {
     OP(&code, CONST, 0, indices[i]);
     OP(&code, TEXTRACT, 1, 0, 0, 0);
     RETURN(&code);
-    CHECK_FAILS(launch((header_t){.scalars = 2, .tiles = 1}, &code, (launch_t){.budget = 0}), INTERNAL,
-                "an element that a tile does not have");
+    CHECK_FAILS(launch((header_t){.scalars = 2, .tiles = 1}, &code, (launch_t){.budget = 0}),
+                INTERNAL, "an element that a tile does not have");
   }
   static const int64_t wanted[] = {0xFFFFFFFE, -2, -2, -2, -2, -2};
   for (int type = 0; type < EYAS_VMVX_TYPE_COUNT; ++type) {
@@ -267,8 +283,15 @@ static eyas_status_t contract(size_t rows, size_t columns, size_t k, size_t miss
   static float acc[1024];
   code.count = 0;
   for (int i = 0; i < 3; ++i) OP(&code, BINDING, i, i);
-  const int64_t values[] = {(int64_t)rows, (int64_t)columns, (int64_t)(4 * k), (int64_t)(64 * k), 1,
-                            (int64_t)k,    4,                64,               (int64_t)(4 * columns)};
+  const int64_t values[] = {(int64_t)rows,
+                            (int64_t)columns,
+                            (int64_t)(4 * k),
+                            (int64_t)(64 * k),
+                            1,
+                            (int64_t)k,
+                            4,
+                            64,
+                            (int64_t)(4 * columns)};
   for (int i = 0; i < 9; ++i) OP(&code, CONST, 3 + i, values[i]);
   OP(&code, SHAPE, 3, 4);
   OP(&code, TFILL, 0, 12, EYAS_VMVX_TYPE_F32, 0);
@@ -277,10 +300,11 @@ static eyas_status_t contract(size_t rows, size_t columns, size_t k, size_t miss
   OP(&code, TCONTRACT_F32, 0, 0, 5, 1, 6, 7, 13, 13, 7, 13, 13, 8, 9, 10);
   OP(&code, TSTORE, 0, 2, 11, 9, EYAS_VMVX_MEMORY_F32, 0, 1);
   RETURN(&code);
-  eyas_status_t status =
-      launch((header_t){.scalars = 14, .tiles = 1, .bindings = 3, .writes = 4}, &code,
-             (launch_t){.bindings = {{a, a_count * 4}, {b, b_count * 4 - missing}, {acc, rows * columns * 4}},
-                        .budget = 1000});
+  eyas_status_t status = launch(
+      (header_t){.scalars = 14, .tiles = 1, .bindings = 3, .writes = 4}, &code,
+      (launch_t){
+          .bindings = {{a, a_count * 4}, {b, b_count * 4 - missing}, {acc, rows * columns * 4}},
+          .budget = 1000});
   for (size_t r = 0; r < rows; ++r) {
     for (size_t c = 0; c < columns; ++c) {
       float sum = 0;
@@ -295,11 +319,13 @@ static eyas_status_t contract(size_t rows, size_t columns, size_t k, size_t miss
 
 static void test_contract(void) {
   static float difference[1024];
-  static const size_t cases[][3] = {{1, 1, 1}, {8, 16, 5}, {3, 17, 4}, {8, 128, 9}, {7, 100, 3}, {64, 16, 2}, {1, 1024, 2}};
+  static const size_t cases[][3] = {{1, 1, 1},   {8, 16, 5},  {3, 17, 4},  {8, 128, 9},
+                                    {7, 100, 3}, {64, 16, 2}, {1, 1024, 2}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
     CHECK_OK(contract(cases[i][0], cases[i][1], cases[i][2], 0, difference));
     for (size_t n = 0; n < cases[i][0] * cases[i][1]; ++n) CHECK(difference[n] == 0);
-    CHECK_FAILS(contract(cases[i][0], cases[i][1], cases[i][2], 1, difference), INTERNAL, "outside of its buffers");
+    CHECK_FAILS(contract(cases[i][0], cases[i][1], cases[i][2], 1, difference), INTERNAL,
+                "outside of its buffers");
   }
   CHECK_FAILS(contract(1, 1, 1001, 0, difference), RESOURCE_EXHAUSTED, "budget");
 }
@@ -315,8 +341,15 @@ static void test_window(void) {
       static bytes_t code;
       code.count = 0;
       for (int i = 0; i < 3; ++i) OP(&code, BINDING, i, i);
-      const int64_t values[] = {ROWS, COLUMNS, 4 * COLUMNS, 4 * WIDTH * COLUMNS, 3, 2, 2 * 4 * COLUMNS,
-                                4,    bits_f32(maximum ? -INFINITY : 0)};
+      const int64_t values[] = {ROWS,
+                                COLUMNS,
+                                4 * COLUMNS,
+                                4 * WIDTH * COLUMNS,
+                                3,
+                                2,
+                                2 * 4 * COLUMNS,
+                                4,
+                                bits_f32(maximum ? -INFINITY : 0)};
       for (int i = 0; i < 9; ++i) OP(&code, CONST, 3 + i, values[i]);
       OP(&code, SHAPE, 3, 4);
       OP(&code, TFILL, 0, 11, EYAS_VMVX_TYPE_F32, 0);
@@ -329,9 +362,11 @@ static void test_window(void) {
       OP(&code, TSTORE, 0, 2, 5, 10, EYAS_VMVX_MEMORY_F32, 0, 1);
       RETURN(&code);
       uint64_t a_bytes = 4 * COLUMNS * (2 * WIDTH + 1 + ROWS), b_bytes = sizeof(b);
-      eyas_status_t status = launch(
-          (header_t){.scalars = 13, .tiles = 1, .bindings = 3, .writes = 4}, &code,
-          (launch_t){.bindings = {{a, a_bytes - (missing == 1)}, {b, b_bytes - (missing == 2)}, {out, sizeof(out)}}});
+      eyas_status_t status =
+          launch((header_t){.scalars = 13, .tiles = 1, .bindings = 3, .writes = 4}, &code,
+                 (launch_t){.bindings = {{a, a_bytes - (missing == 1)},
+                                         {b, b_bytes - (missing == 2)},
+                                         {out, sizeof(out)}}});
       if (missing == 1 || (missing == 2 && !maximum)) {
         CHECK_FAILS(status, INTERNAL, "outside of its buffers");
         continue;
@@ -381,7 +416,8 @@ static void test_rows(void) {
         for (int c = 0; c < 3; ++c) square += (in[3 * r + c] - mean) * (in[3 * r + c] - mean) / 3.0;
         for (int c = 0; c < 3; ++c) sum += exp(in[3 * r + c]);
         for (int c = 0; c < 3; ++c) {
-          double wanted = normalize ? (in[3 * r + c] - mean) / sqrt(square + 0.5) : exp(in[3 * r + c]) / sum;
+          double wanted =
+              normalize ? (in[3 * r + c] - mean) / sqrt(square + 0.5) : exp(in[3 * r + c]) / sum;
           CHECK(fabs(out[3 * r + c] - wanted) <= 1e-5);
         }
       }

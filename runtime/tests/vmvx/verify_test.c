@@ -8,7 +8,8 @@
     CHECK(executable_ == NULL);                                                \
   } while (0)
 
-static const header_t plain = {.scalars = 4, .tiles = 4, .bindings = 2, .constants = 1, .writes = 2};
+static const header_t plain = {
+    .scalars = 4, .tiles = 4, .bindings = 2, .constants = 1, .writes = 2};
 
 // One instruction that must be refused, then a return.
 #define REFUSED_OP(text, name, ...)     \
@@ -25,7 +26,8 @@ static void test_container(void) {
   RETURN(&code);
   put_start(&good, 2);
   put_function(&good, (header_t){.name = "first", .data = "abc", .data_bytes = 3}, &code);
-  put_function(&good, (header_t){.name = "second", .bindings = 1, .constants = 2, .writes = 1}, &code);
+  put_function(&good, (header_t){.name = "second", .bindings = 1, .constants = 2, .writes = 1},
+               &code);
   eyas_vmvx_executable_t* executable = NULL;
   CHECK_OK(load_bytes(&good, &executable));
   CHECK(eyas_vmvx_function_count(executable) == 2);
@@ -183,7 +185,8 @@ static void test_settings(void) {
   CHECK_FAILS(load_function(plain, &code, &executable), INVALID_ARGUMENT,
               "EYAS_VMVX_WIDTH is '3'; allowed are 1, 2, 4 and 8");
   setenv("EYAS_VMVX_WIDTH", "16", 1);
-  CHECK_FAILS(load_function(plain, &code, &executable), INVALID_ARGUMENT, "EYAS_VMVX_WIDTH is '16'");
+  CHECK_FAILS(load_function(plain, &code, &executable), INVALID_ARGUMENT,
+              "EYAS_VMVX_WIDTH is '16'");
   unsetenv("EYAS_VMVX_WIDTH");
   setenv("EYAS_VMVX_KERNELS", "none-such", 1);
   CHECK_FAILS(load_function(plain, &code, &executable), INVALID_ARGUMENT,
