@@ -125,6 +125,16 @@ class Nest:
         return found
 
     @property
+    def all_accesses(self) -> list[Access]:
+        """Also those to what is read where a guard does not hold."""
+        found = []
+        for access in self.accesses:
+            while isinstance(access, Access):
+                found.append(access)
+                access = access.otherwise
+        return found
+
+    @property
     def points(self) -> int | None:
         """Iterations, when static."""
         return product(self.loops).static

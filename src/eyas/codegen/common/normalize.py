@@ -74,17 +74,8 @@ def _can_collapse(nest: Nest, loop: int) -> bool:
     return all(
         access.strides[loop] == access.strides[loop + 1] * inner
         and not any(guard.coefficients[loop] or guard.coefficients[loop + 1] for guard in access.guards)
-        for access in _all_accesses(nest)
+        for access in nest.all_accesses
     )
-
-
-def _all_accesses(nest: Nest) -> list[Access]:
-    found = []
-    for access in nest.accesses:
-        while isinstance(access, Access):
-            found.append(access)
-            access = access.otherwise
-    return found
 
 
 def _reads_index(statement: Statement, loops: set[int]) -> bool:

@@ -50,9 +50,7 @@ class Tile:
 
     @property
     def extent(self) -> Extent:
-        if self.rows is None:
-            return Extent.ONE if self.columns is None else Extent.ROW
-        return Extent.COLUMN if self.columns is None else Extent.FULL
+        return extent_of(self.rows, self.columns)
 
 
 @dataclass(eq=False)

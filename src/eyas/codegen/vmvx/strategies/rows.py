@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from eyas.codegen.common.combine import combiner_of
 from eyas.codegen.common.distribute import distribute
-from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import ONE, ZERO, Size
 from eyas.codegen.vmvx.blocks import in_blocks
@@ -67,7 +67,7 @@ def choose_tile(kernel: Kernel, number: int) -> Tile:
 
 def _allowed(nest: Nest, lane: int | None, row: int | None) -> bool:
     """A guard gives a box only where it does not change along both loops, nor backwards."""
-    for access in _accesses(nest):
+    for access in nest.all_accesses:
         for guard in access.guards:
             along = [0 if loop is None else guard.coefficients[loop] for loop in (lane, row)]
             if all(along) or min(along) < 0:
@@ -76,16 +76,7 @@ def _allowed(nest: Nest, lane: int | None, row: int | None) -> bool:
 
 
 def _turns(nest: Nest, lane: int, row: int) -> bool:
-    return any(access.strides[row] == ONE and access.strides[lane] not in (ZERO, ONE) for access in _accesses(nest))
-
-
-def _accesses(nest: Nest) -> list[Access]:
-    found = []
-    for access in nest.accesses:
-        while isinstance(access, Access):
-            found.append(access)
-            access = access.otherwise
-    return found
+    return any(access.strides[row] == ONE and access.strides[lane] not in (ZERO, ONE) for access in nest.all_accesses)
 
 
 def _cost(nest: Nest, tile: Tile, block: int | None) -> float:
