@@ -96,10 +96,20 @@ def _compose(op: mlir.Operation) -> None:
         rank = len(mlir.RankedTensorType(op.results[0].type).shape)
         inside = mlir.AffineMap.get(rank, 0, copy.exprs)
         copy, depth = _Copy(inner.source, [expr.compose(inside) for expr in inner.exprs]), depth + 1
-    if depth:
+    shape = list(mlir.RankedTensorType(op.results[0].type).shape)
+    if depth and _covers(copy, shape):
         with mlir.InsertionPoint(op), op.location:
-            made = _make(copy, list(mlir.RankedTensorType(op.results[0].type).shape))
+            made = _make(copy, shape)
         op.results[0].replace_all_uses_with(made)
+
+
+def _covers(copy: _Copy, shape: Sequence[int]) -> bool:
+    """Whether a generic op can make the copy: a loop that is by itself the index of a dimension has that dimension's
+    size, so the first elements of a longer one are a slice's to take."""
+    exprs = mlir.AffineMap.get(len(shape), 0, copy.exprs).results
+    sizes = mlir.RankedTensorType(copy.source.type).shape
+    plain = [(expr, size) for expr, size in zip(exprs, sizes, strict=True) if isinstance(expr, mlir.AffineDimExpr)]
+    return all(shape[expr.position] == size for expr, size in plain)
 
 
 def _make(copy: _Copy, shape: Sequence[int]) -> mlir.Value:
@@ -142,8 +152,11 @@ def _read_through_map(op: mlir.Operation) -> None:
         for loop, factor in place.coefficients.items():
             expr = expr + mlir.AffineDimExpr.get(loop) * factor
         exprs.append(expr)
+    copy = _Copy(extract.operands[0], exprs)
+    if not _covers(copy, shape):
+        return
     with mlir.InsertionPoint(op), op.location:
-        made = _make(_Copy(extract.operands[0], exprs), shape)
+        made = _make(copy, shape)
     op.results[0].replace_all_uses_with(made)
 
 

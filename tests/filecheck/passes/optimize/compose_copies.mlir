@@ -86,3 +86,28 @@ func.func @part(%x: tensor<1x8x8x4xf32>, %w: tensor<3x3x4x16xf32>, %init: tensor
   %y = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %0 : tensor<1x8x8x4xf32>, tensor<1x1x4x16xf32>) outs(%init : tensor<1x8x8x16xf32>) -> tensor<1x8x8x16xf32>
   return %y : tensor<1x8x8x16xf32>
 }
+
+// The first elements of a dimension are no loop over it: the slice stays.
+// CHECK-LABEL: func.func @first
+// CHECK: linalg.transpose
+// CHECK: tensor.extract_slice
+func.func @first(%x: tensor<8x7xf32>) -> tensor<6x8xf32> {
+  %e = tensor.empty() : tensor<7x8xf32>
+  %0 = linalg.transpose ins(%x : tensor<8x7xf32>) outs(%e : tensor<7x8xf32>) permutation = [1, 0]
+  %1 = tensor.extract_slice %0[0, 0] [6, 8] [1, 1] : tensor<7x8xf32> to tensor<6x8xf32>
+  return %1 : tensor<6x8xf32>
+}
+
+// Nor when a body extracts them.
+// CHECK-LABEL: func.func @first_extracted
+// CHECK: tensor.extract
+func.func @first_extracted(%x: tensor<8xf32>) -> tensor<6xf32> {
+  %e = tensor.empty() : tensor<6xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%e : tensor<6xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %v = tensor.extract %x[%i] : tensor<8xf32>
+    linalg.yield %v : f32
+  } -> tensor<6xf32>
+  return %0 : tensor<6xf32>
+}
