@@ -9,7 +9,7 @@ to 2e-5, in a network without kinks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ class WrongGradient(RuntimeError):
     """A gradient is not the one that the reference has."""
 
 
-def reference(model: Any, arrays: list[np.ndarray]) -> tuple[float, dict[str, np.ndarray]]:
+def reference(model: Any, arrays: Sequence[np.ndarray]) -> tuple[float, dict[str, np.ndarray]]:
     """(loss, gradients by name) of one step in f64, which changes the model."""
     import torch
 

@@ -12,7 +12,6 @@ from eyas.cache.store import Store
 from eyas.errors import UsageError
 from eyas.ir import Pass, PassPipeline, Upstream
 from eyas.passes import lookup
-from eyas.targets import Target
 
 
 class Phase(Enum):
@@ -141,19 +140,18 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("propagate-reshapes"),
         _make("trim-windows"),
         _make("fuse-gathers"),
-        # Filters are changed by `evaluate-constants`; doing so in each call would cost more than is saved.
-        *([_make("fold-scales")] if "evaluate-constants" not in options.disable else []),
-        *([_make("winograd", target=options.target)] if _wants_winograd(options) else []),
+        *(_change_filters(options) if "evaluate-constants" not in options.disable else []),
         _make("evaluate-constants", parameters=options.parameters, disable=options.disable, store=options.store),
         Upstream("canonicalize,cse"),
         _make("compose-copies"),
         Upstream("canonicalize,cse"),
-        *([_make("fuse-attention")] if Target.parse(options.target).fuses_attention else []),
+        _make("fuse-attention"),
     ]
 
 
-def _wants_winograd(options: Options) -> bool:
-    return Target.parse(options.target).prefers_winograd and "evaluate-constants" not in options.disable
+def _change_filters(options: Options) -> list[Pass | Upstream]:
+    """What filters go through in `evaluate-constants`; in each call it would cost more than it saves."""
+    return [_make("fold-scales"), _make("winograd", target=options.target)]
 
 
 def _dispatch(options: Options) -> list[Pass | Upstream]:

@@ -152,16 +152,6 @@ class Target:
         return self._can("fma")
 
     @property
-    def prefers_winograd(self) -> bool:
-        """Whether fewer multiplications are worth more passes over the data."""
-        return True
-
-    @property
-    def fuses_attention(self) -> bool:
-        """Whether attention has a kernel of its own."""
-        return True
-
-    @property
     def has_cheap_masks(self) -> bool:
         """Whether a masked vector load or store of any element size costs about as much as a plain one."""
         return self._can("cheap-masks")
