@@ -99,6 +99,12 @@ def test_softmax(rng, columns):
     assert len(module.manifest["kernels"]) == 1
 
 
+def test_lanes_run_along_many_short_rows(rng):
+    x = 3 * p.random_array(rng, (2001, 5), "f32")
+    module = p.assert_both(softmax_text(2001, 5), [x], softmax(x), rtol=3e-6, atol=1e-7)
+    assert len(module.manifest["kernels"]) > 1
+
+
 def test_softmax_of_several_leading_dimensions(rng):
     x = p.random_array(rng, (2, 3, 7, 31), "f32")
     p.assert_both(softmax_text(7, 31, (2, 3)), [x], softmax(x), rtol=3e-6, atol=1e-7)

@@ -23,8 +23,10 @@ from eyas.passes.dispatch.window_padding import reads_padding_in_place
 
 # A row of intermediates must fit the first-level cache with room to spare.
 _MAX_ROW_ELEMENTS = 16_384
-# Shorter rows do not fill a vector, and each of them is a loop of its own.
+# Shorter rows do not fill a vector, and each of them is a loop of its own; where there are many, that costs more than
+# further dispatches.
 _MIN_ROW_ELEMENTS = 8
+_MANY_ROWS = 1024
 # Fewer rows than this starve the cores when there is much work in each.
 _MIN_ROWS = 16
 _SMALL_WORK = 65_536
@@ -336,7 +338,7 @@ def _why_not_share_rows(op: mlir.Operation, group: Group, edges: list, maps: lis
             row_size *= size
     if row_size > _MAX_ROW_ELEMENTS:
         return f"a row of {row_size} elements is too long to keep near"
-    if _longest_row([*group.ops, op], row_count) < _MIN_ROW_ELEMENTS:
+    if row_count >= _MANY_ROWS and _longest_row([*group.ops, op], row_count) < _MIN_ROW_ELEMENTS:
         return f"{row_count} rows of a few elements: lanes run along the rows instead"
     made = mlir.ShapedType(op.results[0].type)
     work = math.prod(made.shape) if made.has_static_shape else 0
