@@ -156,13 +156,16 @@ int main(int argc, char** argv) {
   if (wrong) return usage(wrong);
   eyas_hal_device_t* device = NULL;
   eyas_module_t* module = NULL;
+  eyas_loaded_module_t* loaded = NULL;
   eyas_context_t* context = NULL;
   int code = 0;
   eyas_status_t status = eyas_hal_device_create(options.driver, NULL, &device);
   if (!status) status = eyas_module_open(options.module, NULL, &module);
-  if (!status) status = eyas_context_create(module, device, NULL, &context);
+  if (!status) status = eyas_loaded_module_create(module, device, &loaded);
+  if (!status) status = eyas_context_create(loaded, NULL, &context);
   code = status ? fail(status, options.module) : call(&options, context, module);
   eyas_context_release(context);
+  eyas_loaded_module_release(loaded);
   eyas_module_release(module);
   eyas_hal_device_release(device);
   return code;
