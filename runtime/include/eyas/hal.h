@@ -336,9 +336,11 @@ typedef struct eyas_hal_submission_t {
 } eyas_hal_submission_t;
 
 // Runs the commands. The table is checked against what the recording needs: every slot's greatest
-// offset + length, and that nothing read-only is written. Submissions of one device run one after
-// the other. Everything a submission names must stay alive until it has finished. A submission that
-// these checks refuse has no effect, on its semaphores neither.
+// offset + length, and that nothing read-only is written. Submissions of one thread to one device
+// run one after the other. Those of several threads may overlap: what one needs of another is
+// ordered by semaphores, or by waiting in between. Submissions of one command buffer never overlap.
+// Everything a submission names must stay alive until it has finished. A submission that these
+// checks refuse has no effect, on its semaphores neither.
 //
 // A local device works on the calling thread: submit returns when the work is done, and blocks
 // until its waits are reached, so what they wait for is submitted before, or by another thread. On

@@ -12,11 +12,8 @@
 static void destroy(eyas_hal_device_t* base) {
   eyas_hal_local_device_t* device = eyas_hal_local_device(base);
   eyas_hal_pool_destroy(device->pool);
-  pthread_mutex_destroy(&device->queue);
   pthread_mutex_destroy(&device->spares_mutex);
   for (uint32_t i = 0; i < EYAS_HAL_LOCAL_SPARES; ++i) free(device->spares[i].memory);
-  free(device->scratch);
-  free(device->owners);
   free(device);
 }
 
@@ -37,8 +34,7 @@ static bool supports_feature(eyas_hal_device_t* base, const char* feature) {
 
 static eyas_status_t wait_idle(eyas_hal_device_t* base) {
   eyas_hal_local_device_t* device = eyas_hal_local_device(base);
-  pthread_mutex_lock(&device->queue);
-  pthread_mutex_unlock(&device->queue);
+  eyas_hal_pool_wait_idle(device->pool);
   return NULL;
 }
 
@@ -155,9 +151,7 @@ static eyas_status_t submit(eyas_hal_device_t* base, const eyas_hal_submission_t
     status = eyas_hal_semaphore_wait(point->semaphore, point->value, EYAS_HAL_FOREVER);
   }
   if (!status && submission->commands) {
-    pthread_mutex_lock(&device->queue);
     status = eyas_hal_local_commands_run(device, submission->commands, submission->table);
-    pthread_mutex_unlock(&device->queue);
   }
   if (!status) return signal_all(submission);
   fail_all(submission, status);
@@ -206,17 +200,12 @@ static eyas_status_t create(const char* driver, uint32_t worker_count,
                             (unsigned long long)options->scratch_bytes, worker_count);
   }
   eyas_hal_local_device_t* device = calloc(1, sizeof(*device));
-  if (device) device->scratch = aligned_alloc(64, (size_t)total);
-  if (device) device->owners = calloc(worker_count, sizeof(*device->owners));
-  if (!device || !device->scratch || !device->owners) {
-    if (device) free(device->scratch);
-    free(device);
+  if (!device) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a device");
   }
-  eyas_status_t status = eyas_hal_pool_create(worker_count, options->spin_us, &device->pool);
+  eyas_status_t status =
+      eyas_hal_pool_create(worker_count, options->spin_us, scratch_bytes, &device->pool);
   if (status) {
-    free(device->scratch);
-    free(device->owners);
     free(device);
     return status;
   }
@@ -226,7 +215,6 @@ static eyas_status_t create(const char* driver, uint32_t worker_count,
   device->scratch_bytes = scratch_bytes;
   device->step_budget = options->step_budget;
   eyas_cpu_name(device->name, sizeof(device->name));
-  pthread_mutex_init(&device->queue, NULL);
   pthread_mutex_init(&device->spares_mutex, NULL);
   *out_device = &device->base;
   return NULL;
