@@ -38,7 +38,7 @@ nb::object text(const char* data) { return text(data, strlen(data)); }
 class Device {
  public:
   Device(const std::string& driver, uint32_t threads) {
-    const eyas_hal_option_t value = {"threads", threads};
+    const eyas_hal_option_t value = {"threads", threads, nullptr};
     const eyas_hal_device_options_t options = {0, &value, threads ? 1u : 0u};
     check(eyas_hal_device_create(driver.c_str(), &options, &handle), call_error);
   }

@@ -59,7 +59,8 @@ eyas_status_t eyas_hal_driver_device_count(const char* driver, uint32_t* out_cou
 typedef struct eyas_hal_option_info_t {
   const char* name;         // "threads"
   const char* description;  // for people
-  uint64_t default_value;
+  bool is_text;             // its value is a text, which the driver judges; a number otherwise
+  uint64_t default_value;   // of a number; that of a text is NULL, the driver's choice
   uint64_t min;
   uint64_t max;
 } eyas_hal_option_info_t;
@@ -69,7 +70,8 @@ const eyas_hal_option_info_t* eyas_hal_driver_option(const char* driver, uint32_
 
 typedef struct eyas_hal_option_t {
   const char* name;
-  uint64_t value;
+  uint64_t number;
+  const char* text;  // needed while the device is created only
 } eyas_hal_option_t;
 
 typedef struct eyas_hal_device_options_t {
@@ -353,9 +355,11 @@ typedef struct eyas_hal_submission_t {
 } eyas_hal_submission_t;
 
 // Runs the commands. The table is checked against what the recording needs: every slot's greatest
-// offset + length, and that nothing read-only is written. Submissions of one device run one after
-// the other. Everything a submission names must stay alive until it has finished. A submission that
-// these checks refuse has no effect, on its semaphores neither.
+// offset + length, and that nothing read-only is written. Submissions of one thread to one device
+// run one after the other. Those of several threads may overlap: what one needs of another is
+// ordered by semaphores, or by waiting in between. Submissions of one command buffer never overlap.
+// Everything a submission names must stay alive until it has finished. A submission that these
+// checks refuse has no effect, on its semaphores neither.
 //
 // A local device works on the calling thread: submit returns when the work is done, and blocks
 // until its waits are reached, so what they wait for is submitted before, or by another thread. On

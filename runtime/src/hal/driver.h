@@ -102,8 +102,8 @@ typedef struct eyas_hal_driver_t {
   eyas_status_t (*device_count)(uint32_t* out_count);
   const eyas_hal_option_info_t* options;
   uint32_t option_count;
-  // `values` has one of each option, checked against its range.
-  eyas_status_t (*device_create)(uint32_t device_index, const uint64_t* values,
+  // `values` has one of each option, in their order, numbers checked against their range.
+  eyas_status_t (*device_create)(uint32_t device_index, const eyas_hal_option_t* values,
                                  eyas_hal_device_t** out_device);
 } eyas_hal_driver_t;
 

@@ -53,19 +53,23 @@ const eyas_hal_option_info_t* eyas_hal_driver_option(const char* driver, uint32_
 
 // Puts the value of one option in its place.
 static eyas_status_t set_option(const eyas_hal_driver_t* driver, const eyas_hal_option_t* option,
-                                uint64_t* values) {
+                                eyas_hal_option_t* values) {
   char known[256] = "";
   for (uint32_t i = 0; i < driver->option_count; ++i) {
     const eyas_hal_option_info_t* info = &driver->options[i];
     append_name(known, sizeof(known), info->name);
     if (!option->name || strcmp(option->name, info->name) != 0) continue;
-    if (option->value < info->min || option->value > info->max) {
+    if (info->is_text != (option->text != NULL)) {
+      return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "%s of a '%s' device is a %s", info->name,
+                              driver->name, info->is_text ? "text" : "number");
+    }
+    if (!info->is_text && (option->number < info->min || option->number > info->max)) {
       return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE,
                               "%s=%llu for a '%s' device; allowed is %llu to %llu", info->name,
-                              (unsigned long long)option->value, driver->name,
+                              (unsigned long long)option->number, driver->name,
                               (unsigned long long)info->min, (unsigned long long)info->max);
     }
-    values[i] = option->value;
+    values[i] = *option;
     return NULL;
   }
   return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
@@ -80,8 +84,11 @@ eyas_status_t eyas_hal_device_create(const char* driver, const eyas_hal_device_o
   EYAS_RETURN_IF_ERROR(find_driver(driver, &found));
   const eyas_hal_device_options_t defaults = {0};
   if (!options) options = &defaults;
-  uint64_t values[EYAS_HAL_MAX_OPTIONS];
-  for (uint32_t i = 0; i < found->option_count; ++i) values[i] = found->options[i].default_value;
+  eyas_hal_option_t values[EYAS_HAL_MAX_OPTIONS];
+  for (uint32_t i = 0; i < found->option_count; ++i) {
+    const eyas_hal_option_info_t* info = &found->options[i];
+    values[i] = (eyas_hal_option_t){.name = info->name, .number = info->default_value};
+  }
   for (uint32_t i = 0; i < options->value_count; ++i) {
     EYAS_RETURN_IF_ERROR(set_option(found, &options->values[i], values));
   }

@@ -10,16 +10,19 @@ static void test_drivers(void) {
   CHECK_FAILS(
       eyas_hal_device_create("local-sync", &(eyas_hal_device_options_t){.device_index = 9}, &device),
       OUT_OF_RANGE, "index 9");
-  eyas_hal_option_t value = {"threads", EYAS_HAL_MAX_WORKERS + 1};
+  eyas_hal_option_t value = {.name = "threads", .number = EYAS_HAL_MAX_WORKERS + 1};
   const eyas_hal_device_options_t options = {.values = &value, .value_count = 1};
   CHECK_FAILS(eyas_hal_device_create("local-task", &options, &device), OUT_OF_RANGE,
               "threads=1025 for a 'local-task' device; allowed is 0 to 1024");
-  value = (eyas_hal_option_t){"scratch_bytes", UINT64_MAX / 2};
+  value = (eyas_hal_option_t){.name = "scratch_bytes", .number = UINT64_MAX / 2};
   CHECK_FAILS(eyas_hal_device_create("local-task", &options, &device), RESOURCE_EXHAUSTED,
               "scratch");
-  value = (eyas_hal_option_t){"warp", 9};
+  value = (eyas_hal_option_t){.name = "warp"};
   CHECK_FAILS(eyas_hal_device_create("local-task", &options, &device), INVALID_ARGUMENT,
               "no option 'warp'; it has: threads, scratch_bytes, spin_us, step_budget");
+  value = (eyas_hal_option_t){.name = "threads", .text = "many"};
+  CHECK_FAILS(eyas_hal_device_create("local-task", &options, &device), INVALID_ARGUMENT,
+              "threads of a 'local-task' device is a number");
   CHECK(strcmp(eyas_hal_driver_option("local-task", 0)->name, "threads") == 0);
   CHECK(!eyas_hal_driver_option("local-task", 99) && !eyas_hal_driver_option("quantum", 0));
   CHECK(device == NULL);

@@ -157,7 +157,7 @@ static void test_load(eyas_hal_device_t* device) {
 static void test_budget(void) {
   static bytes_t b;
   make_executable(&b);
-  const eyas_hal_option_t budget = {"step_budget", 1000};
+  const eyas_hal_option_t budget = {.name = "step_budget", .number = 1000};
   const eyas_hal_device_options_t options = {.values = &budget, .value_count = 1};
   eyas_hal_device_t* device = NULL;
   eyas_hal_executable_t* executable = NULL;

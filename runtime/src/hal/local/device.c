@@ -12,11 +12,8 @@
 static void destroy(eyas_hal_device_t* base) {
   eyas_hal_local_device_t* device = eyas_hal_local_device(base);
   eyas_hal_pool_destroy(device->pool);
-  pthread_mutex_destroy(&device->queue);
   pthread_mutex_destroy(&device->spares_mutex);
   for (uint32_t i = 0; i < EYAS_HAL_LOCAL_SPARES; ++i) free(device->spares[i].memory);
-  free(device->scratch);
-  free(device->owners);
   free(device);
 }
 
@@ -38,8 +35,7 @@ static bool supports_feature(eyas_hal_device_t* base, const char* feature) {
 
 static eyas_status_t wait_idle(eyas_hal_device_t* base) {
   eyas_hal_local_device_t* device = eyas_hal_local_device(base);
-  pthread_mutex_lock(&device->queue);
-  pthread_mutex_unlock(&device->queue);
+  eyas_hal_pool_wait_idle(device->pool);
   return NULL;
 }
 
@@ -156,9 +152,7 @@ static eyas_status_t submit(eyas_hal_device_t* base, const eyas_hal_submission_t
     status = eyas_hal_semaphore_wait(point->semaphore, point->value, EYAS_HAL_FOREVER);
   }
   if (!status && submission->commands) {
-    pthread_mutex_lock(&device->queue);
     status = eyas_hal_local_commands_run(device, submission->commands, submission->table);
-    pthread_mutex_unlock(&device->queue);
   }
   if (!status) return signal_all(submission);
   fail_all(submission, status);
@@ -193,39 +187,41 @@ enum { THREADS, SCRATCH_BYTES, SPIN_US, STEP_BUDGET, OPTION_COUNT };
 
 // One table for both drivers, so that a program's settings serve either.
 static const eyas_hal_option_info_t options[OPTION_COUNT] = {
-    [THREADS] = {"threads",
-                 "workers including the caller; 0: the CPUs that this process may use. Of no effect "
-                 "on local-sync, which has the caller alone",
-                 0, 0, EYAS_HAL_MAX_WORKERS},
-    [SCRATCH_BYTES] = {"scratch_bytes", "memory of each worker for executables",
-                       EYAS_MIN_SCRATCH_BYTES, EYAS_MIN_SCRATCH_BYTES, UINT64_MAX},
-    [SPIN_US] = {"spin_us", "how long an idle worker spins before it sleeps", 50, 0, UINT32_MAX},
-    [STEP_BUDGET] = {"step_budget",
-                     "steps of each workgroup of bytecode, so that strange files end; 0: no bound", 0,
-                     0, UINT64_MAX},
+    [THREADS] = {.name = "threads",
+                 .description = "workers including the caller; 0: the CPUs that this process may use. "
+                                "Of no effect on local-sync, which has the caller alone",
+                 .max = EYAS_HAL_MAX_WORKERS},
+    [SCRATCH_BYTES] = {.name = "scratch_bytes",
+                       .description = "memory of each worker for executables",
+                       .default_value = EYAS_MIN_SCRATCH_BYTES,
+                       .min = EYAS_MIN_SCRATCH_BYTES,
+                       .max = UINT64_MAX},
+    [SPIN_US] = {.name = "spin_us",
+                 .description = "how long an idle worker spins before it sleeps",
+                 .default_value = 50,
+                 .max = UINT32_MAX},
+    [STEP_BUDGET] = {.name = "step_budget",
+                     .description = "steps of each workgroup of bytecode, so that strange files end; "
+                                    "0: no bound",
+                     .max = UINT64_MAX},
 };
 
-static eyas_status_t create(const char* driver, uint32_t worker_count, const uint64_t* values,
+static eyas_status_t create(const char* driver, uint32_t worker_count, const eyas_hal_option_t* values,
                             eyas_hal_device_t** out_device) {
-  uint64_t scratch_bytes = values[SCRATCH_BYTES], total = 0;
+  uint64_t scratch_bytes = values[SCRATCH_BYTES].number, total = 0;
   if (!eyas_checked_align(scratch_bytes, 64, &scratch_bytes) ||
       !eyas_checked_mul(scratch_bytes, worker_count, &total) || total > PTRDIFF_MAX) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
                             "%llu bytes of scratch for each of %u workers",
-                            (unsigned long long)values[SCRATCH_BYTES], worker_count);
+                            (unsigned long long)values[SCRATCH_BYTES].number, worker_count);
   }
   eyas_hal_local_device_t* device = calloc(1, sizeof(*device));
-  if (device) device->scratch = aligned_alloc(64, (size_t)total);
-  if (device) device->owners = calloc(worker_count, sizeof(*device->owners));
-  if (!device || !device->scratch || !device->owners) {
-    if (device) free(device->scratch);
-    free(device);
+  if (!device) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a device");
   }
-  eyas_status_t status = eyas_hal_pool_create(worker_count, (uint32_t)values[SPIN_US], &device->pool);
+  eyas_status_t status =
+      eyas_hal_pool_create(worker_count, (uint32_t)values[SPIN_US].number, scratch_bytes, &device->pool);
   if (status) {
-    free(device->scratch);
-    free(device->owners);
     free(device);
     return status;
   }
@@ -233,9 +229,8 @@ static eyas_status_t create(const char* driver, uint32_t worker_count, const uin
   device->base.vtable = &vtable;
   device->base.driver = driver;
   device->scratch_bytes = scratch_bytes;
-  device->step_budget = values[STEP_BUDGET];
+  device->step_budget = values[STEP_BUDGET].number;
   eyas_cpu_name(device->name, sizeof(device->name));
-  pthread_mutex_init(&device->queue, NULL);
   pthread_mutex_init(&device->spares_mutex, NULL);
   *out_device = &device->base;
   return NULL;
@@ -246,16 +241,16 @@ static eyas_status_t device_count(uint32_t* out_count) {
   return NULL;
 }
 
-static eyas_status_t create_sync(uint32_t index, const uint64_t* values,
+static eyas_status_t create_sync(uint32_t index, const eyas_hal_option_t* values,
                                  eyas_hal_device_t** out_device) {
   (void)index;
   return create("local-sync", 1, values, out_device);
 }
 
-static eyas_status_t create_task(uint32_t index, const uint64_t* values,
+static eyas_status_t create_task(uint32_t index, const eyas_hal_option_t* values,
                                  eyas_hal_device_t** out_device) {
   (void)index;
-  uint32_t workers = (uint32_t)values[THREADS];
+  uint32_t workers = (uint32_t)values[THREADS].number;
   if (workers == 0) workers = eyas_cpu_count();
   if (workers > EYAS_HAL_MAX_WORKERS) workers = EYAS_HAL_MAX_WORKERS;
   return create("local-task", workers, values, out_device);
