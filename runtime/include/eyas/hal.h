@@ -243,12 +243,12 @@ eyas_status_t eyas_hal_command_buffer_end(eyas_hal_command_buffer_t* commands);
 
 // What profiling saw of one command. Times are CLOCK_MONOTONIC.
 typedef struct eyas_hal_profile_event_t {
-  const char* name;     // export name, or "fill", "copy", "update"; lives with the commands
-  uint32_t submission;  // which of the profile's submissions, from 0
-  uint32_t wave;        // which wave of it, from 0
-  uint32_t grid[3];     // workgroups of a dispatch; (pieces, 1, 1) of a transfer
-  uint64_t start_ns;    // when its first workgroup started; 0 if it had no work
-  uint64_t end_ns;      // when its last workgroup ended
+  const char* name;      // export name, or "fill", "copy", "update"; lives with the commands
+  uint32_t submission;   // which of the profile's submissions, from 0
+  uint32_t wave;         // which wave of it, from 0
+  uint32_t grid[3];      // workgroups of a dispatch; (pieces, 1, 1) of a transfer
+  uint64_t start_ns;     // when its first workgroup started; 0 if it had no work
+  uint64_t end_ns;       // when its last workgroup ended
   size_t binding_begin;  // into `bindings`
   size_t binding_count;
   size_t constant_begin;  // into `constants`

@@ -1,8 +1,8 @@
 // Contexts: a module on a device, with what it keeps between calls.
 //
 // A context owns the loaded executables, the recorded command buffers, the transient memory and the
-// state variables of a module. Calls on one context run one after the other; make several contexts to
-// run side by side, each with a state of its own.
+// state variables of a module. Calls on one context run one after the other; make several contexts
+// to run side by side, each with a state of its own.
 #ifndef EYAS_VM_H_
 #define EYAS_VM_H_
 
@@ -49,9 +49,10 @@ eyas_status_t eyas_context_invoke(eyas_context_t* context, uint32_t function,
                                   const eyas_tensor_t* args, uint32_t arg_count,
                                   eyas_tensor_t* results, uint32_t result_count);
 
-// State variables, by their ordinal in the module. A call that fails before it has submitted work that
-// writes state leaves all of it as it was. One that fails later leaves it undefined: calls that use
-// state, and reads, then fail with FAILED_PRECONDITION until it is reset or each variable is set.
+// State variables, by their ordinal in the module. A call that fails before it has submitted work
+// that writes state leaves all of it as it was. One that fails later leaves it undefined: calls
+// that use state, and reads, then fail with FAILED_PRECONDITION until it is reset or each variable
+// is set.
 
 // A copy of the value, as a result of a call is; the caller owns its buffer.
 eyas_status_t eyas_context_state_get(eyas_context_t* context, uint32_t index, eyas_tensor_t* out);
@@ -64,8 +65,9 @@ eyas_status_t eyas_context_state_reset(eyas_context_t* context);
 // Bytes of transient memory that the context holds, in use or cached.
 uint64_t eyas_context_transient_bytes(eyas_context_t* context);
 
-// What the calls since the last call of this took, one event per command in the order of submission,
-// when the context was made with `profile`. The caller clears what it gets; names live with the context.
+// What the calls since the last call of this took, one event per command in the order of
+// submission, when the context was made with `profile`. The caller clears what it gets; names live
+// with the context.
 eyas_status_t eyas_context_profile(eyas_context_t* context, eyas_hal_profile_t* out_profile);
 
 #pragma GCC visibility pop

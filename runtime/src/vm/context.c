@@ -13,17 +13,19 @@ static eyas_status_t load_executable(eyas_context_t* c, uint32_t index) {
   eyas_hal_device_info_t info;
   eyas_hal_device_info(c->device, &info);
   if (!eyas_hal_device_supports_format(c->device, e->format)) {
-    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                            "executable '%s' has the format %s, which device %s (%s) cannot run: compile "
-                            "the model for this machine",
-                            e->name, e->format, info.driver, info.name);
+    return eyas_status_make(
+        EYAS_STATUS_INCOMPATIBLE,
+        "executable '%s' has the format %s, which device %s (%s) cannot run: compile "
+        "the model for this machine",
+        e->name, e->format, info.driver, info.name);
   }
   for (uint32_t i = 0; i < e->feature_count; ++i) {
     if (eyas_hal_device_supports_feature(c->device, e->features[i])) continue;
-    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                            "executable '%s' needs the CPU feature '%s', which this machine (%s) does "
-                            "not have: compile the model for this machine, or for a plainer CPU",
-                            e->name, e->features[i], info.name);
+    return eyas_status_make(
+        EYAS_STATUS_INCOMPATIBLE,
+        "executable '%s' needs the CPU feature '%s', which this machine (%s) does "
+        "not have: compile the model for this machine, or for a plainer CPU",
+        e->name, e->features[i], info.name);
   }
   const char** names = calloc((size_t)e->export_count + 1, sizeof(*names));
   if (!names) return no_memory();
@@ -41,8 +43,8 @@ static eyas_status_t import_parameter(eyas_context_t* c, uint32_t index) {
   const uint8_t* data = c->module->parameter_data[index];
   if (!data) {
     return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
-                            "parameter '%s' is external ('%s' in %s) and has not been given", p->name,
-                            p->key, p->external);
+                            "parameter '%s' is external ('%s' in %s) and has not been given",
+                            p->name, p->key, p->external);
   }
   eyas_vm_buffer_t* buffer = &c->parameters[index];
   buffer->references = 1;
@@ -106,7 +108,8 @@ static void destroy(eyas_context_t* c) {
   for (uint32_t i = 0; c->parameters && i < p->parameter_count; ++i) {
     eyas_hal_buffer_release(c->parameters[i].hal);
   }
-  for (uint32_t i = 0; c->states && i < p->state_count; ++i) eyas_hal_buffer_release(c->states[i].hal);
+  for (uint32_t i = 0; c->states && i < p->state_count; ++i)
+    eyas_hal_buffer_release(c->states[i].hal);
   for (uint32_t i = 0; c->executables && i < p->executable_count; ++i) {
     eyas_hal_executable_release(c->executables[i]);
   }
@@ -151,10 +154,12 @@ void eyas_context_release(eyas_context_t* context) {
 }
 
 static eyas_status_t import_args(eyas_context_t* c, const eyas_tensor_t* args, uint32_t count) {
-  static uint8_t nothing[64] __attribute__((aligned(64)));  // tensors without elements need no memory
+  static uint8_t nothing[64]
+      __attribute__((aligned(64)));  // tensors without elements need no memory
   for (uint32_t i = 0; i < count; ++i) {
     uint64_t bytes = eyas_dtype_bytes(args[i].dtype);
-    for (uint32_t k = 0; k < args[i].rank; ++k) bytes *= (uint64_t)args[i].dims[k];  // checked before
+    for (uint32_t k = 0; k < args[i].rank; ++k)
+      bytes *= (uint64_t)args[i].dims[k];  // checked before
     eyas_vm_buffer_t* buffer = &c->args[i];
     buffer->references = 1;
     buffer->origin = EYAS_VM_ORIGIN_ARGUMENT;
@@ -166,15 +171,17 @@ static eyas_status_t import_args(eyas_context_t* c, const eyas_tensor_t* args, u
   return NULL;
 }
 
-static eyas_status_t invoke(eyas_context_t* c, const eyas_function_t* f, const eyas_tensor_t* args) {
+static eyas_status_t invoke(eyas_context_t* c, const eyas_function_t* f,
+                            const eyas_tensor_t* args) {
   const eyas_signature_t* s = &f->signature;
   EYAS_RETURN_IF_ERROR(import_args(c, args, s->arg_count));
   memcpy(c->i64s, f->initial, f->i64_count * sizeof(*c->i64s));
   EYAS_RETURN_IF_ERROR(eyas_vm_run(c, f, args));
   for (uint32_t i = 0; i < s->result_count; ++i) {
     if (!c->results[i].buffer) {
-      return eyas_status_make(EYAS_STATUS_INTERNAL, "the function ended without setting result %u '%s'",
-                              i, s->results[i].name);
+      return eyas_status_make(EYAS_STATUS_INTERNAL,
+                              "the function ended without setting result %u '%s'", i,
+                              s->results[i].name);
     }
   }
   return NULL;
@@ -191,8 +198,9 @@ eyas_status_t eyas_context_invoke(eyas_context_t* context, uint32_t function,
   const eyas_function_t* f = &program->functions[function];
   const eyas_signature_t* s = &f->signature;
   if (result_count != s->result_count) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "'%s' gives %u results, room for %u was given",
-                            s->name, s->result_count, result_count);
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "'%s' gives %u results, room for %u was given", s->name,
+                            s->result_count, result_count);
   }
   pthread_mutex_lock(&context->mutex);
   eyas_status_t status = eyas_vm_check_args(s, args, arg_count, context->symbols);

@@ -17,11 +17,13 @@ static void append(text_t* text, const char* part) {
 static void append_dim(text_t* text, const eyas_signature_t* s, int64_t dim) {
   char number[24];
   snprintf(number, sizeof(number), "%lld", (long long)dim);
-  bool symbol = dim <= -2 && -2 - dim < (int64_t)s->symbol_count;  // a caller's own dims may be anything
+  bool symbol =
+      dim <= -2 && -2 - dim < (int64_t)s->symbol_count;  // a caller's own dims may be anything
   append(text, symbol ? s->symbols[-2 - dim].name : dim == -1 ? "?" : number);
 }
 
-static text_t type_text(const eyas_signature_t* s, uint32_t dtype, uint32_t rank, const int64_t* dims) {
+static text_t type_text(const eyas_signature_t* s, uint32_t dtype, uint32_t rank,
+                        const int64_t* dims) {
   text_t text = {.length = 0};
   append(&text, eyas_dtype_name(dtype));
   append(&text, "[");
@@ -43,8 +45,8 @@ static eyas_status_t wrong_arg(const eyas_signature_t* s, uint32_t index, const 
                           index, spec->name, expected.data, got.data, why);
 }
 
-static eyas_status_t check_symbol(const eyas_signature_t* s, uint32_t index, const eyas_tensor_t* arg,
-                                  uint32_t dim, int64_t* bound) {
+static eyas_status_t check_symbol(const eyas_signature_t* s, uint32_t index,
+                                  const eyas_tensor_t* arg, uint32_t dim, int64_t* bound) {
   uint32_t symbol = (uint32_t)(-2 - s->args[index].dims[dim]);
   const eyas_symbol_t* rule = &s->symbols[symbol];
   int64_t value = arg->dims[dim];
@@ -84,7 +86,8 @@ static eyas_status_t check_arg(const eyas_signature_t* s, uint32_t index, const 
     return wrong_arg(s, index, arg, why);
   }
   if (arg->rank != spec->rank) {
-    snprintf(why, sizeof(why), "it must have %u dimension%s", spec->rank, spec->rank == 1 ? "" : "s");
+    snprintf(why, sizeof(why), "it must have %u dimension%s", spec->rank,
+             spec->rank == 1 ? "" : "s");
     return wrong_arg(s, index, arg, why);
   }
   uint64_t bytes = eyas_dtype_bytes(spec->dtype);
@@ -138,11 +141,11 @@ eyas_status_t eyas_vm_check_result(const eyas_signature_t* s, uint32_t index, co
       snprintf(number, sizeof(number), "%s%lld", i ? "," : "", (long long)dims[i]);
       append(&got, number);
     }
-    return eyas_status_make(EYAS_STATUS_INTERNAL,
-                            "the module gives result %u '%s', of type %s, the dimensions [%s] in %llu "
-                            "bytes, which do not go together",
-                            index, spec->name, expected.data, got.data,
-                            (unsigned long long)available);
+    return eyas_status_make(
+        EYAS_STATUS_INTERNAL,
+        "the module gives result %u '%s', of type %s, the dimensions [%s] in %llu "
+        "bytes, which do not go together",
+        index, spec->name, expected.data, got.data, (unsigned long long)available);
   }
   *out_bytes = bytes;
   return NULL;

@@ -76,7 +76,7 @@ typedef struct eyas_vmvx_frame_t {
   eyas_vmvx_buffer_t* buffers;  // bindings, data, local memory
   uint32_t buffer_count;
   uint64_t* released;  // a bit for each local buffer that was given back before later ones
-  char* local_at;  // the free part of the scratch
+  char* local_at;      // the free part of the scratch
   char* local_end;
   uint64_t local_heap_bytes;
   uint64_t budget;  // steps left

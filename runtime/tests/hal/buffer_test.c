@@ -56,7 +56,8 @@ static void test_allocate(eyas_hal_device_t* device) {
   CHECK(buffer == NULL);
 }
 
-static void* allocate_mapped(eyas_hal_device_t* device, uint64_t bytes, eyas_hal_buffer_t** buffer) {
+static void* allocate_mapped(eyas_hal_device_t* device, uint64_t bytes,
+                             eyas_hal_buffer_t** buffer) {
   *buffer = new_buffer(device, bytes);
   void* pointer = map(*buffer);
   memset(pointer, 1, bytes);

@@ -40,8 +40,8 @@ static void run_workgroups(wave_run_t* run, const eyas_hal_local_command_t* comm
   };
   own_scratch(run->device, worker, command->owner);
   if (command->bytecode) {
-    int32_t code = eyas_vmvx_run(command->bytecode, dispatch, &workgroup, count,
-                                 run->device->step_budget);
+    int32_t code =
+        eyas_vmvx_run(command->bytecode, dispatch, &workgroup, count, run->device->step_budget);
     if (code) report_failure(&run->commands->failure, command->index, &workgroup, code);
     return;
   }
@@ -168,7 +168,8 @@ static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
   }
   if (failure->code == EYAS_WORKGROUP_BAD_DATA) {
     return eyas_status_make(
-        EYAS_STATUS_INVALID_ARGUMENT, "dispatch '%s': a value in the data is not allowed, such as an index out of range",
+        EYAS_STATUS_INVALID_ARGUMENT,
+        "dispatch '%s': a value in the data is not allowed, such as an index out of range",
         eyas_hal_command_name(&eyas_hal_commands(recording)[failure->command]));
   }
   return eyas_status_make(
