@@ -14,7 +14,9 @@ from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
 from eyas.ir import run_upstream
 from eyas.passes.codegen.expand_bfloats import ExpandBfloats
 from eyas.passes.codegen.expand_math import ExpandMath
+from eyas.passes.codegen.guard_conversions import GuardConversions
 from eyas.passes.codegen.guard_division import GuardDivision
+from eyas.passes.codegen.guard_shifts import GuardShifts
 from eyas.targets import Target
 
 __all__ = ["BACKEND", "CompiledDispatch", "compile_dispatch", "generalized", "kernel_of", "select_strategy"]
@@ -37,7 +39,8 @@ class LlvmCpu(Backend):
             strategy, rejected = self.select(function, target, disabled)
             lowered = mlir.Module.create(function.operation.location)
             strategy.lower(function, lowered)
-            GuardDivision().run(lowered)
+            for guard in (GuardDivision(), GuardShifts(), GuardConversions()):
+                guard.run(lowered)
             if "expand-math" not in disabled:
                 ExpandMath(fma=target.has_fma).run(lowered)
             ExpandBfloats().run(lowered)
