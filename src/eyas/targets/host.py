@@ -6,6 +6,7 @@ import platform
 from functools import lru_cache
 from pathlib import Path
 
+from eyas import knobs
 from eyas.errors import TargetError
 from eyas.targets import facts
 from eyas.targets.target import Target
@@ -26,7 +27,22 @@ def detect() -> Target:
             f"name a target of {', '.join(facts.ARCHES)}"
         )
     # LLVM reads CPUID together with XGETBV (or HWCAP), so what the kernel or hypervisor masks is reported as absent.
-    return target_for(arch_name, llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features()), read_caches())
+    found = target_for(arch_name, llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features()), read_caches())
+    return found if knobs.host() is None else _taken_for(knobs.host() or "", found)
+
+
+def _taken_for(level: str, found: Target) -> Target:
+    """The target of that name, with this machine's caches."""
+    if level not in facts.ARCHES[found.arch].cpus:
+        raise TargetError(f"EYAS_HOST is '{level}', which is no CPU of {found.arch}")
+    taken = Target(found.backend, found.arch, level)
+    missing = sorted(taken.feature_set - found.feature_set)
+    if missing:
+        raise TargetError(f"EYAS_HOST is '{level}', and this machine has not all of it: {', '.join(missing)}")
+    model = facts.ARCHES[found.arch].cpus[level]
+    sizes = {"l1d": found.caches.l1d_bytes, "l2": found.caches.l2_bytes, "l3": found.caches.l3_bytes}
+    options = tuple((name, size) for name, size in sizes.items() if size != getattr(model, name))
+    return Target(found.backend, found.arch, level, (), options)
 
 
 def target_for(arch_name: str, cpu: str, reported: dict[str, bool], caches: dict[str, int]) -> Target:
