@@ -362,7 +362,7 @@ nb::list drivers() {
 // The microkernels and the width that bytecode is run with.
 nb::tuple vmvx() {
   eyas_vmvx_info_t info;
-  check(eyas_vmvx_info(&info), module_error);
+  check(eyas_vmvx_info(nullptr, 0, &info), module_error);
   return nb::make_tuple(nb::str(info.kernels), info.width);
 }
 

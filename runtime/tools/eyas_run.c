@@ -5,7 +5,8 @@
 // An INPUT is a file with the argument's elements, dense and in row order, of the size that the
 // signature says (sizes that the signature leaves open are written after the name: x.bin:3x17).
 // Results go to the OUTPUTs. With --repeat the function is called again, and the fastest call's
-// time is printed.
+// time is printed. EYAS_VMVX_KERNELS and EYAS_VMVX_WIDTH are the device options vmvx_kernels and
+// vmvx_width.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,7 +159,12 @@ int main(int argc, char** argv) {
   eyas_module_t* module = NULL;
   eyas_context_t* context = NULL;
   int code = 0;
-  eyas_status_t status = eyas_hal_device_create(options.driver, NULL, &device);
+  eyas_hal_device_options_t device_options;
+  eyas_hal_device_options_initialize(&device_options);
+  const char* width = getenv("EYAS_VMVX_WIDTH");
+  device_options.vmvx_kernels = getenv("EYAS_VMVX_KERNELS");
+  device_options.vmvx_width = width ? (uint32_t)strtoul(width, NULL, 10) : 0;
+  eyas_status_t status = eyas_hal_device_create(options.driver, &device_options, &device);
   if (!status) status = eyas_module_open(options.module, NULL, &module);
   if (!status) status = eyas_context_create(module, device, NULL, &context);
   code = status ? fail(status, options.module) : call(&options, context, module);

@@ -60,6 +60,8 @@ typedef struct eyas_hal_device_options_t {
   uint64_t scratch_bytes;  // per worker, for executables; 0: the least, EYAS_MIN_SCRATCH_BYTES
   uint32_t spin_us;        // how long an idle worker spins before it sleeps
   uint64_t step_budget;    // of each workgroup of bytecode, so that strange files end; 0: none
+  const char* vmvx_kernels;  // microkernels that bytecode runs with; NULL: the best of this CPU
+  uint32_t vmvx_width;       // unit tiles that one of its instructions issues; 0: what suits them
 } eyas_hal_device_options_t;
 
 // Fills in the defaults. Call it first, so that fields added later have their defaults too.

@@ -188,6 +188,8 @@ static eyas_status_t create(const char* driver, uint32_t worker_count,
   uint64_t scratch_bytes = options->scratch_bytes;
   if (scratch_bytes < EYAS_MIN_SCRATCH_BYTES) scratch_bytes = EYAS_MIN_SCRATCH_BYTES;
   uint64_t total = 0;
+  eyas_vmvx_settings_t vmvx;
+  EYAS_RETURN_IF_ERROR(eyas_vmvx_settings(options->vmvx_kernels, options->vmvx_width, &vmvx));
   if (worker_count > EYAS_HAL_MAX_WORKERS) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
                             "%u worker threads; EYAS_HAL_MAX_WORKERS is %u", worker_count,
@@ -214,6 +216,7 @@ static eyas_status_t create(const char* driver, uint32_t worker_count,
   device->base.driver = driver;
   device->scratch_bytes = scratch_bytes;
   device->step_budget = options->step_budget;
+  device->vmvx = vmvx;
   eyas_cpu_name(device->name, sizeof(device->name));
   pthread_mutex_init(&device->spares_mutex, NULL);
   *out_device = &device->base;
