@@ -38,9 +38,8 @@ nb::object text(const char* data) { return text(data, strlen(data)); }
 class Device {
  public:
   Device(const std::string& driver, uint32_t threads) {
-    eyas_hal_device_options_t options;
-    eyas_hal_device_options_initialize(&options);
-    options.thread_count = threads;
+    const eyas_hal_option_t value = {"threads", threads, nullptr};
+    const eyas_hal_device_options_t options = {0, &value, threads ? 1u : 0u};
     check(eyas_hal_device_create(driver.c_str(), &options, &handle), call_error);
   }
   ~Device() { eyas_hal_device_release(handle); }
@@ -191,7 +190,11 @@ class Context {
  public:
   Context(Module& module, Device& device, uint64_t budget, bool profile) {
     eyas_context_options_t options = {budget, profile, 0};
-    check(eyas_context_create(module.handle, device.handle, &options, &handle), module_error);
+    eyas_loaded_module_t* loaded = nullptr;
+    check(eyas_loaded_module_create(module.handle, device.handle, &loaded), module_error);
+    eyas_status_t status = eyas_context_create(loaded, &options, &handle);
+    eyas_loaded_module_release(loaded);
+    check(status, module_error);
     module_handle = module.handle;
   }
   ~Context() { eyas_context_release(handle); }

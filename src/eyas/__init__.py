@@ -13,7 +13,7 @@ from eyas.errors import EyasError
 if TYPE_CHECKING:
     from eyas.api import compile, export, training_step
     from eyas.frontends.entries import Entry
-    from eyas.frontends.torch_training import TrainingStep
+    from eyas.frontends.torch.training import TrainingStep
     from eyas.runtime import Module, load
     from eyas.targets import Target
     from eyas.verification.verify import verify
@@ -24,7 +24,7 @@ _LAZY = {
     "Entry": "eyas.frontends.entries",
     "compile": "eyas.api",
     "export": "eyas.api",
-    "TrainingStep": "eyas.frontends.torch_training",
+    "TrainingStep": "eyas.frontends.torch.training",
     "load": "eyas.runtime",
     "training_step": "eyas.api",
     "verify": "eyas.verification.verify",

@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from eyas.cache.digest import attempt
-from eyas.cache.modules import ModuleCache
 from eyas.cache.store import open_store
 from eyas.errors import CallError, ModuleError, UsageError
 from eyas.frontends import import_model
 from eyas.frontends.collection import paused_collection
 from eyas.frontends.staging import Staged, stage
 from eyas.module import container
+from eyas.pipelines.module_cache import ModuleCache
 from eyas.runtime import Module
 from eyas.runtime.module import load_open_file
 from eyas.targets import Target
 
 # What only a compilation needs is imported by those who compile: a module from the cache is there before MLIR would be.
 if TYPE_CHECKING:
-    from eyas.frontends.program import ImportedProgram, Signature
     from eyas.pipelines.compiler import CompiledProgram
     from eyas.pipelines.phases import Options
+    from eyas.program.program import ImportedProgram, Signature
 
 
 def compile(
@@ -134,7 +134,7 @@ def _compile(imported: ImportedProgram, options: Options, dump: Path | None, pro
     from eyas.pipelines.compiler import Compilation
 
     if progress:
-        from eyas.cli.progress import CompileProgress
+        from eyas.pipelines.progress import CompileProgress
 
         with CompileProgress() as shown:
             compilation = Compilation.of(imported, replace(options, on_kernel=shown.on_kernel))
@@ -156,7 +156,7 @@ def training_step(
             loss = module(x, y)
         model.load_state_dict(module.state.torch(), strict=False)
     """
-    from eyas.frontends.torch_training import TrainingStep
+    from eyas.frontends.torch.training import TrainingStep
 
     return compile(TrainingStep(model, loss, optimizer), example_batch, **options)
 

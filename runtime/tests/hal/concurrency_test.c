@@ -127,9 +127,8 @@ static void test_many_small(eyas_hal_device_t* device) {
 
 static void test_create_destroy(void) {
   for (int i = 0; i < 50; ++i) {
-    eyas_hal_device_options_t options;
-    eyas_hal_device_options_initialize(&options);
-    options.thread_count = 1 + (uint32_t)i % 6;
+    const eyas_hal_option_t threads = {.name = "threads", .number = 1 + (uint64_t)i % 6};
+    const eyas_hal_device_options_t options = {.values = &threads, .value_count = 1};
     eyas_hal_device_t* device = NULL;
     CHECK_OK(eyas_hal_device_create("local-task", &options, &device));
     eyas_hal_buffer_t* buffer = new_buffer(device, 8);

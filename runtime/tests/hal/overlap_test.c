@@ -63,9 +63,8 @@ static eyas_hal_command_buffer_t* recording_of(eyas_hal_device_t* device, uint32
 }
 
 static eyas_hal_device_t* new_device(const char* driver, uint32_t threads) {
-  eyas_hal_device_options_t options;
-  eyas_hal_device_options_initialize(&options);
-  options.thread_count = threads;
+  const eyas_hal_option_t value = {.name = "threads", .number = threads};
+  const eyas_hal_device_options_t options = {.values = &value, .value_count = 1};
   eyas_hal_device_t* device = NULL;
   CHECK_OK(eyas_hal_device_create(driver, &options, &device));
   return device;

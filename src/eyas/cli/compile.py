@@ -15,8 +15,8 @@ from eyas.cli.common import example_inputs, print_json, show_bytes
 from eyas.errors import EyasError, UsageError
 
 if TYPE_CHECKING:
-    from eyas.cache.modules import ModuleCache
     from eyas.pipelines.compiler import Compilation
+    from eyas.pipelines.module_cache import ModuleCache
     from eyas.pipelines.phases import Options, Phase
 
 NAME = "compile"
@@ -46,10 +46,10 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Compile a model into a module."""
-    from eyas.cache.modules import ModuleCache
     from eyas.cache.store import open_store
     from eyas.frontends.collection import paused_collection
     from eyas.module.container import read
+    from eyas.pipelines.module_cache import ModuleCache
     from eyas.pipelines.phases import Options, Phase
 
     begin = time.perf_counter()
@@ -90,7 +90,7 @@ def _fingerprint(model: Path, inputs: list[str], modules: ModuleCache) -> str | 
     from eyas.frontends import frontend_of
     from eyas.frontends.staging import stage
 
-    if frontend_of(model) != "from_onnx":
+    if frontend_of(model) != "onnx":
         return None
     arrays, named = example_inputs(inputs)
     return stage(str(model), arrays, named, None, modules.store.largest_bytes).fingerprint
@@ -165,7 +165,7 @@ def _run(
 def _progress(quiet: bool) -> Any:
     if quiet or not sys.stderr.isatty():
         return nullcontext()
-    from eyas.cli.progress import CompileProgress
+    from eyas.pipelines.progress import CompileProgress
 
     return CompileProgress()
 

@@ -48,13 +48,13 @@ def command(
 
 
 def _list(json: bool) -> None:
-    from eyas.passes import PASSES, lookup
+    from eyas.passes import PASSES, lookup, phase_of
 
     rows = []
-    for name in sorted(PASSES, key=lambda name: (PASSES[name].partition(".")[0], name)):
+    for name in sorted(PASSES, key=lambda name: (phase_of(name), name)):
         found = lookup(name)
         assert found is not None
-        rows.append((name, PASSES[name].partition(".")[0], (found.__doc__ or "").strip().partition("\n")[0]))
+        rows.append((name, phase_of(name), (found.__doc__ or "").strip().partition("\n")[0]))
     if json:
         print_json([{"name": name, "phase": phase, "summary": summary} for name, phase, summary in rows])
     else:

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 from eyas.errors import FrontendError, UsageError
 
 if TYPE_CHECKING:
-    from eyas.frontends.program import ImportedProgram
+    from eyas.program.program import ImportedProgram
 
 __all__ = ["import_model"]
 
+# Kind of model -> the module here that imports it.
+_IMPORTERS = {kind: f"{kind}.importer" for kind in ("torch", "onnx", "jax", "mlir")} | {"training": "torch.training"}
+
 # File name endings -> the frontend that reads them.
 _BY_SUFFIX = {
-    ".onnx": "from_onnx",
-    ".pt2": "from_torch",
-    ".mlir": "from_mlir",
-    ".mlirbc": "from_mlir",
-    ".stablehlo": "from_mlir",
+    ".onnx": "onnx",
+    ".pt2": "torch",
+    ".mlir": "mlir",
+    ".mlirbc": "mlir",
+    ".stablehlo": "mlir",
 }
 
 ACCEPTED = (
@@ -37,8 +40,12 @@ def import_model(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: A
     `args` and `kwargs` are example inputs of the model's call. `dynamic_shapes` is what the framework says:
     `torch.export.Dim`s for PyTorch; for ONNX, input name -> shape of ints and symbol names.
     """
-    frontend = importlib.import_module(f"eyas.frontends.{frontend_of(model)}")
-    return frontend.import_model(model, args, kwargs, dynamic_shapes)
+    return importer_of(model).import_model(model, args, kwargs, dynamic_shapes)
+
+
+def importer_of(model: Any) -> Any:
+    """The module whose `import_model` takes this model."""
+    return importlib.import_module(f"eyas.frontends.{_IMPORTERS[frontend_of(model)]}")
 
 
 def _looks_like_mlir(text: str) -> bool:
@@ -47,7 +54,7 @@ def _looks_like_mlir(text: str) -> bool:
 
 
 def frontend_of(model: Any) -> str:
-    """The module under `eyas.frontends` that imports a model of this kind."""
+    """What kind of model this is, by the name of the frontend that takes it."""
     import os
 
     if isinstance(model, os.PathLike) or (isinstance(model, str) and not _looks_like_mlir(model)):
@@ -62,19 +69,19 @@ def frontend_of(model: Any) -> str:
             )
         raise UsageError(f"cannot tell what '{path}' is from its ending; accepted: {', '.join(_BY_SUFFIX)}")
     if isinstance(model, (str, bytes, bytearray, memoryview)):
-        return "from_mlir"
+        return "mlir"
     if isinstance(own := getattr(type(model), "eyas_frontend", None), str):
         return own
     # A class of the framework anywhere among the bases decides, so that users' own subclasses are seen.
     packages = {base.__module__.partition(".")[0] for base in type(model).__mro__}
     if packages & {"torch"}:
-        return "from_torch"
+        return "torch"
     if packages & {"onnx"}:
-        return "from_onnx"
+        return "onnx"
     if packages & {"jax", "jaxlib"}:
-        return "from_jax"
+        return "jax"
     if packages & {"torch_mlir"}:
-        return "from_mlir"
+        return "mlir"
     if callable(model):
         return _choose_for_function(model)
     raise FrontendError(f"cannot import a {type(model).__module__}.{type(model).__qualname__}; accepted: {ACCEPTED}")
@@ -85,6 +92,6 @@ def _choose_for_function(function: Any) -> str:
     import sys
 
     if "jax" in sys.modules:
-        return "from_jax"
+        return "jax"
     name = getattr(function, "__qualname__", type(function).__name__)
     raise FrontendError(f"cannot import the function '{name}': only JAX functions are accepted; accepted: {ACCEPTED}")

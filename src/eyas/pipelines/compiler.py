@@ -18,9 +18,6 @@ from torch_mlir import ir as mlir
 import eyas
 from eyas.dialects import flow
 from eyas.errors import CompileError
-from eyas.frontends.parameters import Parameter as ImportedParameter
-from eyas.frontends.program import Argument, EntryPoint, ImportedProgram
-from eyas.frontends.program import Signature as ImportedSignature
 from eyas.ir import make_context, parse_module, raise_as_compile_error
 from eyas.ir.walk import find_ops, functions
 from eyas.module import container
@@ -31,6 +28,9 @@ from eyas.pipelines import weights_file
 from eyas.pipelines.encode import encode_program
 from eyas.pipelines.phases import Options, Phase, pipeline
 from eyas.pipelines.work import note_work, sources_of, work_of
+from eyas.program.parameters import Parameter as ImportedParameter
+from eyas.program.program import Argument, EntryPoint, ImportedProgram
+from eyas.program.program import Signature as ImportedSignature
 from eyas.runtime.module import Module, load_open_file
 from eyas.targets import Target
 

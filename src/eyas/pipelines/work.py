@@ -11,7 +11,7 @@ from eyas.codegen.common.flops import count_flops, flop_terms
 from eyas.codegen.common.summary import describe_ops
 from eyas.codegen.common.traffic import count_bytes
 from eyas.dialects import codegen, flow
-from eyas.frontends.locations import source_names
+from eyas.ir.locations import source_names
 from eyas.ir.walk import find_ops, functions
 
 # Of the module: kernel -> [[flops and bytes of one dispatch, -1 where they depend on the call; how often it is

@@ -230,7 +230,7 @@ class Module:
 
 def _nested_call(call: Callable[..., Any], trees: Any) -> Callable[..., Any]:
     """A call with the model's own nesting around the flat one."""
-    from eyas.frontends.trees import CallTree, Tree
+    from eyas.module.trees import CallTree, Tree
 
     try:
         arguments, count = CallTree.from_json(trees["in"]), Tree.from_json(trees["out"]).leaf_count

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eyas.frontends.program import ImportedProgram
 from eyas.ir import clone_into
 from eyas.pipelines.compiler import Compilation, CompiledProgram
 from eyas.pipelines.phases import Options
+from eyas.program.program import ImportedProgram
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from eyas.errors import EyasError
-from eyas.frontends.dtypes import numpy_dtype
-from eyas.frontends.program import ImportedProgram
 from eyas.pipelines.compiler import Compilation
 from eyas.pipelines.phases import OPTIONAL, Options, Phase
+from eyas.program.dtypes import numpy_dtype
+from eyas.program.program import ImportedProgram
 from eyas.verification import oracle
 from eyas.verification.build import Build
 from eyas.verification.compare import Tolerance, compare

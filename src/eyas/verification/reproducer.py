@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from eyas.errors import EyasError
-from eyas.frontends.from_mlir import import_text
-from eyas.frontends.program import ImportedProgram
+from eyas.frontends.mlir.importer import import_text
 from eyas.pipelines.compiler import Compilation
 from eyas.pipelines.phases import Options, Phase
+from eyas.program.program import ImportedProgram
 from eyas.verification.build import Build
 from eyas.verification.compare import Difference, compare
 from eyas.verification.cut import Piece, as_stored, cut

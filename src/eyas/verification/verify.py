@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from eyas.errors import UsageError
-from eyas.frontends.dtypes import numpy_dtype
-from eyas.frontends.program import ImportedProgram
 from eyas.pipelines.phases import OPTIONAL
+from eyas.program.dtypes import numpy_dtype
+from eyas.program.program import ImportedProgram
 from eyas.verification import phases, reproducer
 from eyas.verification.bisect import Blame, bisect
 from eyas.verification.build import Build
@@ -135,12 +135,12 @@ def _takes_examples(model: Any) -> bool:
     from eyas.frontends import frontend_of
 
     kind = frontend_of(model)
-    return kind == "from_jax" or (kind == "from_torch" and hasattr(model, "forward"))
+    return kind == "jax" or (kind == "torch" and hasattr(model, "forward"))
 
 
 def _as_array(leaf: Any, dtype: str) -> np.ndarray:
     if type(leaf).__module__.partition(".")[0] == "torch":
-        from eyas.frontends.torch_tensors import as_numpy
+        from eyas.frontends.torch.tensors import as_numpy
 
         return as_numpy(leaf)
     return np.asarray(leaf).astype(numpy_dtype(dtype), copy=False)

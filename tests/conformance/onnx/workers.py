@@ -33,7 +33,7 @@ def run_all(
     """Outcomes in the order of the cases."""
     # The import is paid once; every worker is a fork, so that replacing a dead one takes milliseconds.
     import eyas.api
-    import eyas.frontends.from_onnx
+    import eyas.frontends.onnx.importer
     import eyas.pipelines.compiler  # noqa: F401
 
     context = multiprocessing.get_context("fork")

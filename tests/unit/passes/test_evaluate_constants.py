@@ -13,10 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 import programs as p  # noqa: E402
 
 import eyas  # noqa: E402
-from eyas.frontends.parameters import Parameter  # noqa: E402
 from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module  # noqa: E402
 from eyas.ir.walk import find_ops  # noqa: E402
 from eyas.passes.optimize.evaluate_constants import EvaluateConstants  # noqa: E402
+from eyas.program.parameters import Parameter  # noqa: E402
 
 ID2 = p.affine(2, [0, 1])
 

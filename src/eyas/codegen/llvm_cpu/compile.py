@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.backend import Backend, CompiledDispatch, generalize, generalized, kernel_of
+from eyas.codegen.common.passes.expand_bfloats import ExpandBfloats
+from eyas.codegen.common.passes.expand_math import ExpandMath
+from eyas.codegen.common.passes.guard_division import GuardDivision
 from eyas.codegen.llvm_cpu.backend import emit_object
 from eyas.codegen.llvm_cpu.linker import link
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
 from eyas.ir import run_upstream
-from eyas.passes.codegen.expand_bfloats import ExpandBfloats
-from eyas.passes.codegen.expand_math import ExpandMath
-from eyas.passes.codegen.guard_division import GuardDivision
 from eyas.targets import Target
 
 __all__ = ["BACKEND", "CompiledDispatch", "compile_dispatch", "generalized", "kernel_of", "select_strategy"]

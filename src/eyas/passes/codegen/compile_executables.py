@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.cache.dispatches import DispatchCache
 from eyas.cache.store import Store
 from eyas.codegen.backends import backend_of
 from eyas.codegen.common.backend import CompiledDispatch
+from eyas.codegen.dispatch_cache import DispatchCache
 from eyas.codegen.worker import Job, compile_jobs
 from eyas.dialects import codegen, flow, hal
 from eyas.ir import Pass

@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.kernel import constant_int
 from eyas.codegen.common.panels import pack
 from eyas.dialects import codegen, flow
-from eyas.frontends.parameters import Parameter, on_disk
 from eyas.ir import Pass
-from eyas.ir.walk import find_ops
+from eyas.ir.walk import constant_int, find_ops
+from eyas.program.parameters import Parameter, on_disk
 
 Place = tuple[str, int]
 """A binding of an executable."""

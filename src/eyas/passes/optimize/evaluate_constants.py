@@ -13,14 +13,14 @@ from torch_mlir.dialects import func
 
 from eyas.cache.store import Store
 from eyas.dialects import flow
-from eyas.frontends.dtypes import STORAGE, short_name
-from eyas.frontends.literals import array_of
-from eyas.frontends.parameters import Parameter, on_disk
-from eyas.frontends.program import Argument, Signature
 from eyas.ir import Pass
 from eyas.ir.transforms import is_matrix_of_transforms
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.dispatch.grouping import Role, role_of
+from eyas.program.dtypes import STORAGE, short_name
+from eyas.program.literals import array_of
+from eyas.program.parameters import Parameter, on_disk
+from eyas.program.program import Argument, Signature
 
 # Ops that move no data; hoisting one alone would only store the weight twice.
 _FREE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
