@@ -18,9 +18,9 @@ extern "C" {
 
 // What all workgroups of one dispatch share. Read-only for the executable.
 typedef struct eyas_dispatch_t {
-  void* const* bindings;            // base pointer of each binding, 64-byte aligned unless imported
-  const uint64_t* binding_bytes;    // size of each binding's range
-  const int64_t* constants;         // push constants: dynamic dimensions, offsets, scalars
+  void* const* bindings;          // base pointer of each binding, 64-byte aligned unless imported
+  const uint64_t* binding_bytes;  // size of each binding's range
+  const int64_t* constants;       // push constants: dynamic dimensions, offsets, scalars
   uint32_t binding_count;
   uint32_t constant_count;
   uint32_t workgroup_count[3];      // the grid
@@ -33,9 +33,9 @@ typedef struct eyas_dispatch_t {
 
 // What one workgroup knows of itself.
 typedef struct eyas_workgroup_t {
-  uint32_t id[3];                   // position in the grid
-  uint32_t worker;                  // which worker thread runs it, from 0
-  void* scratch;                    // memory of this worker alone, 64-byte aligned
+  uint32_t id[3];   // position in the grid
+  uint32_t worker;  // which worker thread runs it, from 0
+  void* scratch;    // memory of this worker alone, 64-byte aligned
   uint64_t scratch_bytes;
 } eyas_workgroup_t;
 

@@ -183,13 +183,14 @@ static const eyas_hal_device_vtable_t vtable = {
     .submit = submit,
 };
 
-enum { THREADS, SCRATCH_BYTES, SPIN_US, STEP_BUDGET, OPTION_COUNT };
+enum { THREADS, SCRATCH_BYTES, SPIN_US, STEP_BUDGET, VMVX_KERNELS, VMVX_WIDTH, OPTION_COUNT };
 
 // One table for both drivers, so that a program's settings serve either.
 static const eyas_hal_option_info_t options[OPTION_COUNT] = {
     [THREADS] = {.name = "threads",
-                 .description = "workers including the caller; 0: the CPUs that this process may use. "
-                                "Of no effect on local-sync, which has the caller alone",
+                 .description =
+                     "workers including the caller; 0: the CPUs that this process may use. "
+                     "Of no effect on local-sync, which has the caller alone",
                  .max = EYAS_HAL_MAX_WORKERS},
     [SCRATCH_BYTES] = {.name = "scratch_bytes",
                        .description = "memory of each worker for executables",
@@ -201,14 +202,26 @@ static const eyas_hal_option_info_t options[OPTION_COUNT] = {
                  .default_value = 50,
                  .max = UINT32_MAX},
     [STEP_BUDGET] = {.name = "step_budget",
-                     .description = "steps of each workgroup of bytecode, so that strange files end; "
-                                    "0: no bound",
+                     .description =
+                         "steps of each workgroup of bytecode, so that strange files end; "
+                         "0: no bound",
                      .max = UINT64_MAX},
+    [VMVX_KERNELS] = {.name = "vmvx_kernels",
+                      .description = "microkernels that bytecode runs with; default: the best of "
+                                     "this CPU",
+                      .is_text = true},
+    [VMVX_WIDTH] = {.name = "vmvx_width",
+                    .description = "unit tiles that one instruction of bytecode issues: 1, 2, 4 or "
+                                   "8; 0: what suits the microkernels",
+                    .max = 8},
 };
 
-static eyas_status_t create(const char* driver, uint32_t worker_count, const eyas_hal_option_t* values,
-                            eyas_hal_device_t** out_device) {
+static eyas_status_t create(const char* driver, uint32_t worker_count,
+                            const eyas_hal_option_t* values, eyas_hal_device_t** out_device) {
   uint64_t scratch_bytes = values[SCRATCH_BYTES].number, total = 0;
+  eyas_vmvx_settings_t vmvx;
+  EYAS_RETURN_IF_ERROR(
+      eyas_vmvx_settings(values[VMVX_KERNELS].text, (unsigned)values[VMVX_WIDTH].number, &vmvx));
   if (!eyas_checked_align(scratch_bytes, 64, &scratch_bytes) ||
       !eyas_checked_mul(scratch_bytes, worker_count, &total) || total > PTRDIFF_MAX) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
@@ -219,8 +232,8 @@ static eyas_status_t create(const char* driver, uint32_t worker_count, const eya
   if (!device) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a device");
   }
-  eyas_status_t status =
-      eyas_hal_pool_create(worker_count, (uint32_t)values[SPIN_US].number, scratch_bytes, &device->pool);
+  eyas_status_t status = eyas_hal_pool_create(worker_count, (uint32_t)values[SPIN_US].number,
+                                              scratch_bytes, &device->pool);
   if (status) {
     free(device);
     return status;
@@ -230,6 +243,7 @@ static eyas_status_t create(const char* driver, uint32_t worker_count, const eya
   device->base.driver = driver;
   device->scratch_bytes = scratch_bytes;
   device->step_budget = values[STEP_BUDGET].number;
+  device->vmvx = vmvx;
   eyas_cpu_name(device->name, sizeof(device->name));
   pthread_mutex_init(&device->spares_mutex, NULL);
   *out_device = &device->base;

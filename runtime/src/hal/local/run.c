@@ -194,7 +194,8 @@ eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
                                           eyas_hal_command_buffer_t* recording,
                                           const eyas_hal_range_t* table) {
   eyas_hal_local_commands_t* commands = recording->payload;
-  // What a run fills in belongs to the recording, so another run of it waits; runs of others do not.
+  // What a run fills in belongs to the recording, so another run of it waits; runs of others do
+  // not.
   pthread_mutex_lock(&commands->running);
   eyas_hal_pool_lane_t* lane = eyas_hal_pool_enter(device->pool);
   eyas_status_t status = run_waves(device, recording, table, lane);
