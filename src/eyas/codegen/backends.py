@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 _MODULES = {"llvm-cpu": "eyas.codegen.llvm_cpu.compile", "vmvx": "eyas.codegen.vmvx.compile"}
 
 
+def all_switches() -> tuple[str, ...]:
+    """What some target's dispatches can be compiled without."""
+    backends = [importlib.import_module(name).BACKEND for name in _MODULES.values()]
+    return tuple(dict.fromkeys(name for backend in backends for name in backend.switches))
+
+
 def backend_of(target: Target) -> Backend:
     """What compiles for this target."""
     target.check_supported()
