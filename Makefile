@@ -30,7 +30,7 @@ build: $(VENV)/.installed  ## the C core, and eyas installed in editable form
 demo: build  ## a trained network names what is in two photographs, beside PyTorch
 	$(BIN)/python examples/classify_photo.py
 
-test: test-c test-python  ## C tests under sanitizers, then pytest
+test: test-c test-python  ## C tests under sanitizers, then pytest; EYAS_HOST=x86-64-v3 make test: as on a machine with AVX2
 
 test-c: build  ## only the C tests
 	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" BUILD_DIR="$(CURDIR)/build/ctests" runtime/tests/run.sh

@@ -40,9 +40,8 @@ nb::object text(const char* data) {
 class Device {
  public:
   Device(const std::string& driver, uint32_t threads) {
-    eyas_hal_device_options_t options;
-    eyas_hal_device_options_initialize(&options);
-    options.thread_count = threads;
+    const eyas_hal_option_t value = {"threads", threads, nullptr};
+    const eyas_hal_device_options_t options = {0, &value, threads ? 1u : 0u};
     check(eyas_hal_device_create(driver.c_str(), &options, &handle), call_error);
   }
   ~Device() { eyas_hal_device_release(handle); }
@@ -197,7 +196,11 @@ class Context {
  public:
   Context(Module& module, Device& device, uint64_t budget, bool profile) {
     eyas_context_options_t options = {budget, profile, 0};
-    check(eyas_context_create(module.handle, device.handle, &options, &handle), module_error);
+    eyas_loaded_module_t* loaded = nullptr;
+    check(eyas_loaded_module_create(module.handle, device.handle, &loaded), module_error);
+    eyas_status_t status = eyas_context_create(loaded, &options, &handle);
+    eyas_loaded_module_release(loaded);
+    check(status, module_error);
     module_handle = module.handle;
   }
   ~Context() { eyas_context_release(handle); }
@@ -372,7 +375,7 @@ nb::list drivers() {
 // The microkernels and the width that bytecode is run with.
 nb::tuple vmvx() {
   eyas_vmvx_info_t info;
-  check(eyas_vmvx_info(&info), module_error);
+  check(eyas_vmvx_info(nullptr, 0, &info), module_error);
   return nb::make_tuple(nb::str(info.kernels), info.width);
 }
 

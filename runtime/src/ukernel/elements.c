@@ -44,7 +44,6 @@ static void make_sets(void) {
 
 const eyas_uk_elements_t* eyas_uk_elements(const char* name) {
   pthread_once(&made, make_sets);
-  if (!name) name = getenv("EYAS_VMVX_KERNELS");
   for (size_t i = set_count; i-- > 0;) {
     if (!name || !*name || strcmp(name, sets[i].name) == 0) return &sets[i];
   }

@@ -97,7 +97,7 @@ typedef struct eyas_uk_products_t {
 } eyas_uk_products_t;
 
 // The best for this CPU, or by name ("portable", "avx2", "avx512", "neon", "rvv"...); NULL when
-// this CPU cannot run it. The environment variable EYAS_VMVX_KERNELS names a set for every caller.
+// this CPU cannot run it.
 const eyas_uk_elements_t* eyas_uk_elements(const char* name);
 const eyas_uk_products_t* eyas_uk_products(const char* name);
 

@@ -96,7 +96,8 @@ static eyas_status_t read_binding(frame_t* f, eyas_vm_commands_t* commands, cons
 static eyas_status_t run_dispatch(frame_t* f, const uint32_t* w, const uint32_t** next) {
   eyas_vm_commands_t* commands = NULL;
   EYAS_RETURN_IF_ERROR(as_commands(f, w[1], &commands));
-  eyas_hal_dispatch_t dispatch = {.executable = f->context->executables[w[2]], .ordinal = w[3]};
+  eyas_hal_dispatch_t dispatch = {.executable = f->context->loaded->executables[w[2]],
+                                  .ordinal = w[3]};
   for (int i = 0; i < 3; ++i) {
     int64_t count = f->i64s[w[4 + i]];
     if (count < 0 || count > (int64_t)UINT32_MAX) {

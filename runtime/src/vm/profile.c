@@ -29,7 +29,7 @@ static eyas_status_t collect(eyas_context_t* c, eyas_hal_command_buffer_t* comma
 
 eyas_status_t eyas_vm_submit(eyas_context_t* context, const eyas_hal_submission_t* submission) {
   EYAS_RETURN_IF_ERROR(eyas_hal_device_submit(context->device, submission));
-  if (!context->submit_is_synchronous) {
+  if (context->loaded->info.asynchronous) {
     EYAS_RETURN_IF_ERROR(eyas_hal_device_wait_idle(context->device));
   }
   return context->options.profile ? collect(context, submission->commands) : NULL;

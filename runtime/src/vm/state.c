@@ -96,6 +96,18 @@ eyas_status_t eyas_context_state_get(eyas_context_t* context, uint32_t index, ey
   return NULL;
 }
 
+static eyas_status_t write_state(eyas_context_t* c, uint32_t index, const eyas_tensor_t* value) {
+  eyas_hal_buffer_t* target = c->states[index].hal;
+  const uint64_t bytes = c->states[index].capacity;
+  if (!value->buffer) return eyas_hal_buffer_write(target, 0, value->data, bytes);
+  void* pointer = NULL;
+  EYAS_RETURN_IF_ERROR(
+      eyas_hal_buffer_map(value->buffer, EYAS_HAL_ACCESS_READ, 0, bytes, &pointer));
+  eyas_status_t status = eyas_hal_buffer_write(target, 0, pointer, bytes);
+  eyas_hal_buffer_unmap(value->buffer);
+  return status;
+}
+
 eyas_status_t eyas_context_state_set(eyas_context_t* context, uint32_t index,
                                      const eyas_tensor_t* value) {
   const eyas_state_t* s = NULL;
@@ -108,9 +120,12 @@ eyas_status_t eyas_context_state_set(eyas_context_t* context, uint32_t index,
         "differ",
         s->name, eyas_dtype_name(value->dtype), value->rank, eyas_dtype_name(s->dtype), s->rank);
   }
+  if (value->buffer) {
+    EYAS_RETURN_IF_ERROR(eyas_status_annotate(
+        eyas_vm_check_buffer(context->device, value->buffer, s->bytes), "state '%s'", s->name));
+  }
   pthread_mutex_lock(&context->mutex);
-  eyas_status_t status =
-      eyas_hal_buffer_write(context->states[index].hal, 0, value->data, s->bytes);
+  eyas_status_t status = write_state(context, index, value);
   if (!status) context->states_torn[index] = false;
   pthread_mutex_unlock(&context->mutex);
   return status;

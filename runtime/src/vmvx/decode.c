@@ -138,14 +138,14 @@ static eyas_status_t decode(eyas_vmvx_decoder_t* d, eyas_bump_t* memory, eyas_re
   return NULL;
 }
 
-eyas_status_t eyas_vmvx_decode(eyas_bump_t* memory, eyas_vmvx_function_t* function,
-                               const uint8_t* code, uint32_t code_bytes) {
+eyas_status_t eyas_vmvx_decode(eyas_bump_t* memory, const eyas_vmvx_settings_t* settings,
+                               eyas_vmvx_function_t* function, const uint8_t* code,
+                               uint32_t code_bytes) {
   if (code_bytes % 2 || code_bytes == 0 || code_bytes > EYAS_VMVX_MAX_CODE_BYTES) {
     return eyas_status_make(EYAS_STATUS_CORRUPT, "its code has an impossible length of %u bytes",
                             code_bytes);
   }
-  eyas_vmvx_decoder_t d = {.function = function};
-  EYAS_RETURN_IF_ERROR(eyas_vmvx_settings(&d.settings));
+  eyas_vmvx_decoder_t d = {.function = function, .settings = *settings};
   eyas_vmvx_interpret(NULL, NULL, &d.handlers);
   uint32_t* starts = malloc((size_t)code_bytes / 2 * sizeof(*starts));
   if (!starts) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for its code");

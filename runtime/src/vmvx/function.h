@@ -101,8 +101,9 @@ enum {
 };
 
 // Decodes and verifies the code of a function whose header is filled in. Memory is of `memory`.
-eyas_status_t eyas_vmvx_decode(eyas_bump_t* memory, eyas_vmvx_function_t* function,
-                               const uint8_t* code, uint32_t code_bytes);
+eyas_status_t eyas_vmvx_decode(eyas_bump_t* memory, const eyas_vmvx_settings_t* settings,
+                               eyas_vmvx_function_t* function, const uint8_t* code,
+                               uint32_t code_bytes);
 
 // Runs one workgroup; a reason, and the instruction at fault. With NULL gives nothing to run, and
 // `out_handlers` is the address of each handler.

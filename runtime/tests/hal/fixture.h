@@ -14,10 +14,9 @@
 static inline void for_each_device(void (*test)(eyas_hal_device_t* device)) {
   for (size_t i = 0; i < eyas_hal_driver_count(); ++i) {
     for (uint32_t spin_us = 0; spin_us <= 50; spin_us += 50) {
-      eyas_hal_device_options_t options;
-      eyas_hal_device_options_initialize(&options);
-      options.thread_count = 4;
-      options.spin_us = spin_us;
+      const eyas_hal_option_t values[] = {{.name = "threads", .number = 4},
+                                          {.name = "spin_us", .number = spin_us}};
+      const eyas_hal_device_options_t options = {.values = values, .value_count = 2};
       eyas_hal_device_t* device = NULL;
       if (!CHECK_OK(eyas_hal_device_create(eyas_hal_driver_name(i), &options, &device))) continue;
       test(device);

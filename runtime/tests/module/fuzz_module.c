@@ -142,8 +142,10 @@ static void try_module(const uint8_t* data, size_t length, bool skip_digests,
   }
   eyas_context_options_t context_options = {.instruction_budget = 2000,
                                             .state_limit_bytes = 1 << 20};
+  eyas_loaded_module_t* on_device = NULL;
   eyas_context_t* context = NULL;
-  status = eyas_context_create(module, device, &context_options, &context);
+  status = eyas_loaded_module_create(module, device, &on_device);
+  if (!status) status = eyas_context_create(on_device, &context_options, &context);
   if (status) {
     ++counts->unloadable;
     eyas_status_free(status);
@@ -161,6 +163,7 @@ static void try_module(const uint8_t* data, size_t length, bool skip_digests,
     }
   }
   eyas_context_release(context);
+  eyas_loaded_module_release(on_device);
   eyas_module_release(module);
 }
 

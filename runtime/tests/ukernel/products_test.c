@@ -439,9 +439,6 @@ static void test_choice(void) {
   CHECK(eyas_uk_products(NULL) != NULL);
   CHECK(eyas_uk_products("portable") == &eyas_uk_products_portable);
   CHECK(eyas_uk_products("no such set") == NULL);
-  setenv("EYAS_VMVX_KERNELS", "portable", 1);
-  CHECK(eyas_uk_products(NULL) == &eyas_uk_products_portable);
-  unsetenv("EYAS_VMVX_KERNELS");
 }
 
 // A test takes seconds; `products_test 2000` looks longer.

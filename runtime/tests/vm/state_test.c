@@ -186,6 +186,49 @@ static void test_values(void) {
   CHECK_FAILS(eyas_context_state_set(context, 1, &longer), INVALID_ARGUMENT, "state 'bytes'");
 }
 
+// Values that stay on the device: what one call leaves is the next one's argument.
+static void test_buffers(void) {
+  eyas_tensor_t count, bytes;
+  CHECK_OK(eyas_context_state_reset(context));
+  CHECK_OK(eyas_context_state_get(context, 0, &count));
+  CHECK_OK(eyas_context_state_get(context, 1, &bytes));
+  CHECK_OK(eyas_context_invoke(context, 0, &count, 1, NULL, 0));  // 0
+  CHECK_OK(eyas_context_state_set(context, 0, &count));
+  CHECK(calls() == 0);
+  eyas_tensor_t narrow = count;
+  narrow.buffer = bytes.buffer;
+  CHECK_FAILS(eyas_context_invoke(context, 0, &narrow, 1, NULL, 0), INVALID_ARGUMENT,
+              "argument 0 'x': its buffer has 4 bytes, its elements take 8");
+  CHECK_FAILS(eyas_context_state_set(context, 0, &narrow), INVALID_ARGUMENT,
+              "state 'calls': its buffer");
+  eyas_hal_device_t* other = NULL;
+  eyas_tensor_t foreign = count;
+  CHECK_OK(eyas_hal_device_create("local-task", NULL, &other));
+  CHECK_OK(eyas_hal_buffer_allocate(other, 0, EYAS_HAL_USAGE_ALL, 8, &foreign.buffer));
+  CHECK_FAILS(eyas_context_invoke(context, 0, &foreign, 1, NULL, 0), INVALID_ARGUMENT,
+              "another device (local-task)");
+  eyas_hal_buffer_release(foreign.buffer);
+  eyas_hal_device_release(other);
+  eyas_hal_buffer_release(count.buffer);
+  eyas_hal_buffer_release(bytes.buffer);
+}
+
+// Contexts of one loaded module share its weights and not their state.
+static void test_contexts(eyas_loaded_module_t* loaded) {
+  eyas_context_t *first = context, *second = NULL;
+  CHECK_OK(eyas_context_state_reset(first));
+  CHECK_OK(eyas_context_create(loaded, NULL, &second));
+  CHECK_OK(call(0));
+  context = second;
+  CHECK(calls() == 0);
+  CHECK_OK(call(0));
+  CHECK_OK(call(0));
+  CHECK(calls() == 2);
+  context = first;
+  CHECK(calls() == 1);
+  eyas_context_release(second);
+}
+
 int main(void) {
   static bytes_t file;
   eyas_module_options_t options = {.skip_digests = true};
@@ -199,12 +242,16 @@ int main(void) {
     return 1;
   CHECK(eyas_module_state_count(module) == 2 && !eyas_module_state(module, 2));
   eyas_context_options_t small = {.state_limit_bytes = 11};
-  CHECK_FAILS(eyas_context_create(module, device, &small, &context), RESOURCE_EXHAUSTED,
-              "state 'bytes'");
-  CHECK_OK(eyas_context_create(module, device, NULL, &context));
+  eyas_loaded_module_t* loaded = NULL;
+  CHECK_OK(eyas_loaded_module_create(module, device, &loaded));
+  CHECK_FAILS(eyas_context_create(loaded, &small, &context), RESOURCE_EXHAUSTED, "state 'bytes'");
+  CHECK_OK(eyas_context_create(loaded, NULL, &context));
   test_values();
   test_threads();
   test_failure();
+  test_buffers();
+  test_contexts(loaded);
+  eyas_loaded_module_release(loaded);
   eyas_context_release(context);
   eyas_module_release(module);
   eyas_hal_device_release(device);

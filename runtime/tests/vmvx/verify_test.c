@@ -177,24 +177,18 @@ static void test_noise(void) {
 }
 
 static void test_settings(void) {
+  eyas_vmvx_settings_t settings;
+  CHECK_FAILS(eyas_vmvx_settings(NULL, 3, &settings), INVALID_ARGUMENT,
+              "width of VMVX tiles is 3; allowed are 1, 2, 4 and 8");
+  CHECK_FAILS(eyas_vmvx_settings(NULL, 16, &settings), INVALID_ARGUMENT, "tiles is 16");
+  CHECK_FAILS(eyas_vmvx_settings("none-such", 0, &settings), INVALID_ARGUMENT,
+              "no VMVX microkernels 'none-such'; it has: ");
+  CHECK_OK(eyas_vmvx_settings("portable", 4, &settings));
+  CHECK(strcmp(settings.products->name, "portable") == 0 && settings.width == 4);
+  CHECK_OK(eyas_vmvx_settings("", 0, &settings));
+  CHECK(settings.width == settings.products->width);
   static bytes_t code;
-  code.count = 0;
-  RETURN(&code);
-  eyas_vmvx_executable_t* executable = NULL;
-  setenv("EYAS_VMVX_WIDTH", "3", 1);
-  CHECK_FAILS(load_function(plain, &code, &executable), INVALID_ARGUMENT,
-              "EYAS_VMVX_WIDTH is '3'; allowed are 1, 2, 4 and 8");
-  setenv("EYAS_VMVX_WIDTH", "16", 1);
-  CHECK_FAILS(load_function(plain, &code, &executable), INVALID_ARGUMENT,
-              "EYAS_VMVX_WIDTH is '16'");
-  unsetenv("EYAS_VMVX_WIDTH");
-  setenv("EYAS_VMVX_KERNELS", "none-such", 1);
-  CHECK_FAILS(load_function(plain, &code, &executable), INVALID_ARGUMENT,
-              "EYAS_VMVX_KERNELS is 'none-such'");
-  unsetenv("EYAS_VMVX_KERNELS");
-  for (int width = 1; width <= 8; width *= 2) {
-    char text[2] = {(char)('0' + width), 0};
-    setenv("EYAS_VMVX_WIDTH", text, 1);
+  for (unsigned width = 1; width <= 8; width *= 2) {
     code.count = 0;
     OP(&code, WIDTH, 1);
     OP(&code, BINDING, 0, 0);
@@ -202,10 +196,9 @@ static void test_settings(void) {
     RETURN(&code);
     int64_t seen = 0;
     CHECK_OK(launch((header_t){.scalars = 2, .bindings = 1, .writes = 1}, &code,
-                    (launch_t){.bindings = {{&seen, 8}}}));
+                    (launch_t){.bindings = {{&seen, 8}}, .width = width}));
     CHECK(seen == width);
   }
-  unsetenv("EYAS_VMVX_WIDTH");
 }
 
 int main(void) {

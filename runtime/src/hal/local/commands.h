@@ -62,6 +62,7 @@ typedef struct eyas_hal_local_failure_t {
 
 // Payload of a command buffer.
 typedef struct eyas_hal_local_commands_t {
+  pthread_mutex_t running;  // held while a submission of them runs
   size_t command_count;
   eyas_hal_local_command_t* commands;
   size_t wave_count;
