@@ -36,7 +36,7 @@ class Staged:
 
 def stage(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any, most_bytes: int) -> Staged:
     """Takes a model as far as its digest; those of more than `most_bytes` of weights get none."""
-    frontend = frontend_of(model)
+    frontend = frontend_of(model, (args, kwargs))
     if frontend == "torch":
         return _stage_torch(model, args, kwargs, dynamic_shapes, most_bytes)
     if frontend == "onnx" and isinstance(model, (str, os.PathLike)) and os.path.isfile(model):
