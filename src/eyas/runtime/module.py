@@ -17,6 +17,7 @@ from typing import IO, Any
 from eyas.errors import CallError, ModuleError, UsageError
 from eyas.module.program import Signature, Symbol, TensorSpec
 from eyas.runtime import _core, safetensors
+from eyas.runtime.narrow import narrowing
 from eyas.runtime.profile import Event
 from eyas.runtime.state import State
 
@@ -84,7 +85,9 @@ class EntryPoint:
         self.name, self.signature = function.name, function.signature
         self.call: Callable[..., Any] = function._call
         self.call_named: Callable[..., Any] = function
-        if trees is not None:
+        if isinstance(trees, dict) and trees.get("narrows") is True:
+            self.call = function._call = narrowing(function._call, function.signature)
+        if trees is not None and (not isinstance(trees, dict) or trees.keys() != {"narrows"}):
             self.call = self.call_named = _nested_call(function._call, trees)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
