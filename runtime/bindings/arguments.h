@@ -12,7 +12,7 @@ namespace eyas {
 
 // What keeps one argument's memory valid during a call.
 struct Argument {
-  PyObject* object = nullptr;              // owned
+  PyObject* object = nullptr;                // owned
   dlpack::ManagedTensor* managed = nullptr;  // owned
   alignas(16) unsigned char scalar[16];
 
@@ -33,8 +33,8 @@ bool initialize_arguments();
 
 // Reads an argument for `spec`, and raises `form` to its own. False with a Python error set
 // (CallError, or what the object raised).
-bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index, Argument& argument,
-                   eyas_tensor_t& tensor, Form& form);
+bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index,
+                   Argument& argument, eyas_tensor_t& tensor, Form& form);
 
 // Whether torch is loaded; it is never imported by us, as its module is there when a tensor exists.
 bool find_torch();

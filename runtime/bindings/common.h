@@ -40,7 +40,9 @@ inline void check_unlocked(Work work, PyObject* type) {
 inline nb::object text(const char* data, size_t length) {
   return nb::steal(PyUnicode_DecodeUTF8(data, (Py_ssize_t)length, "replace"));
 }
-inline nb::object text(const char* data) { return text(data, strlen(data)); }
+inline nb::object text(const char* data) {
+  return text(data, strlen(data));
+}
 
 // A new reference that may be NULL, with a Python error set.
 inline nb::object owned(PyObject* object) {

@@ -51,8 +51,9 @@ struct Context {
   eyas_context_t* handle = nullptr;
 };
 
-// (name, submission, wave, grid, start_ns, end_ns, shares, bindings, constants) per command since the last call of
-// this, with shares as (worker, workgroups, start_ns, end_ns, busy_ns) and bindings as (address, bytes, access).
+// (name, submission, wave, grid, start_ns, end_ns, shares, bindings, constants) per command since
+// the last call of this, with shares as (worker, workgroups, start_ns, end_ns, busy_ns) and
+// bindings as (address, bytes, access).
 nb::list profile(const Context& self) {
   self.wait_for_queue();
   eyas_hal_profile_t profile = {};
@@ -74,7 +75,8 @@ nb::list profile(const Context& self) {
       const eyas_hal_profile_binding_t& b = profile.bindings[e.binding_begin + k];
       bindings.append(nb::make_tuple((uint64_t)(uintptr_t)b.address, b.length, b.access));
     }
-    for (size_t k = 0; k < e.constant_count; ++k) constants.append(profile.constants[e.constant_begin + k]);
+    for (size_t k = 0; k < e.constant_count; ++k)
+      constants.append(profile.constants[e.constant_begin + k]);
     out.append(nb::make_tuple(text(e.name), e.submission, e.wave,
                               nb::make_tuple(e.grid[0], e.grid[1], e.grid[2]), e.start_ns, e.end_ns,
                               nb::tuple(shares), nb::tuple(bindings), nb::tuple(constants)));
@@ -109,11 +111,13 @@ void reset_state(const Context& self) {
 // One function of a context, ready to be called: the hot path.
 class Function {
  public:
-  Function(nb::object context, const std::string& name) : owner_(context), context_(nb::cast<Context&>(context)) {
+  Function(nb::object context, const std::string& name)
+      : owner_(context), context_(nb::cast<Context&>(context)) {
     check(eyas_module_lookup(context_.module, name.c_str(), &ordinal_), module_error);
     signature_ = eyas_module_function(context_.module, ordinal_);
     if (signature_->arg_count > kMaxTensors || signature_->result_count > kMaxTensors) {
-      PyErr_Format(module_error, "function '%s' has more than %zu arguments or results", signature_->name, kMaxTensors);
+      PyErr_Format(module_error, "function '%s' has more than %zu arguments or results",
+                   signature_->name, kMaxTensors);
       throw nb::python_error();
     }
   }
@@ -136,19 +140,22 @@ class Function {
     return call_with(args, count, arguments.get(), tensors.get(), results.get(), form);
   }
 
-  nb::object call_with(const nb::args& args, size_t count, Argument* arguments, eyas_tensor_t* tensors,
-                       eyas_tensor_t* results, Form form) const {
+  nb::object call_with(const nb::args& args, size_t count, Argument* arguments,
+                       eyas_tensor_t* tensors, eyas_tensor_t* results, Form form) const {
     context_.wait_for_queue();
     const size_t known = count < signature_->arg_count ? count : signature_->arg_count;
     for (size_t i = 0; i < known; ++i) {
-      if (!read_argument(PyTuple_GET_ITEM(args.ptr(), (Py_ssize_t)i), signature_->args[i], (uint32_t)i, arguments[i],
-                         tensors[i], form)) {
+      if (!read_argument(PyTuple_GET_ITEM(args.ptr(), (Py_ssize_t)i), signature_->args[i],
+                         (uint32_t)i, arguments[i], tensors[i], form)) {
         throw nb::python_error();
       }
     }
     const uint32_t result_count = signature_->result_count;
     check_unlocked(
-        [&] { return eyas_context_invoke(context_.handle, ordinal_, tensors, (uint32_t)count, results, result_count); },
+        [&] {
+          return eyas_context_invoke(context_.handle, ordinal_, tensors, (uint32_t)count, results,
+                                     result_count);
+        },
         call_error);
     if (result_count == 1) return owned(write_result(results[0], form, context_.device));
     if (result_count == 0) return nb::none();
@@ -177,14 +184,16 @@ class Function {
 }  // namespace
 
 void define_context(nb::module_& m) {
-  nb::class_<Loaded>(m, "Loaded").def(nb::init<nb::object, nb::object>(), nb::arg("module"), nb::arg("device"));
+  nb::class_<Loaded>(m, "Loaded")
+      .def(nb::init<nb::object, nb::object>(), nb::arg("module"), nb::arg("device"));
   nb::class_<Context>(m, "Context")
       .def(nb::init<nb::object, uint64_t, bool>(), nb::arg("loaded"), nb::arg("budget") = 0,
            nb::arg("profile") = false)
       .def_prop_rw(
           "before", [](const Context& self) { return self.before; },
           [](Context& self, nb::object before) { self.before = before; }, nb::arg("before").none())
-      .def("transient_bytes", [](const Context& self) { return eyas_context_transient_bytes(self.handle); })
+      .def("transient_bytes",
+           [](const Context& self) { return eyas_context_transient_bytes(self.handle); })
       .def("get_state", get_state, nb::arg("index"), nb::arg("as_torch") = false)
       .def("set_state", set_state)
       .def("reset_state", reset_state)

@@ -56,7 +56,8 @@ double measure_fma(const Device& self, uint32_t milliseconds) {
 
 double measure_read(const Device& self, uint64_t bytes, bool shared, uint32_t milliseconds) {
   double best = 0;
-  check_unlocked([&] { return eyas_measure_read(self.handle, bytes, shared, milliseconds, &best); }, call_error);
+  check_unlocked([&] { return eyas_measure_read(self.handle, bytes, shared, milliseconds, &best); },
+                 call_error);
   return best;
 }
 
@@ -81,7 +82,8 @@ nb::list driver_options(const std::string& driver) {
   nb::list out;
   const eyas_hal_option_info_t* o = nullptr;
   for (uint32_t i = 0; (o = eyas_hal_driver_option(driver.c_str(), i)) != nullptr; ++i) {
-    out.append(nb::make_tuple(o->name, o->description, o->is_text, o->default_value, o->min, o->max));
+    out.append(
+        nb::make_tuple(o->name, o->description, o->is_text, o->default_value, o->min, o->max));
   }
   return out;
 }
@@ -97,8 +99,8 @@ nb::tuple vmvx(const std::string& kernels, unsigned width) {
 
 void define_device(nb::module_& m) {
   nb::class_<Device>(m, "Device")
-      .def(nb::init<const std::string&, uint32_t, nb::dict>(), nb::arg("driver"), nb::arg("index") = 0,
-           nb::arg("options") = nb::dict())
+      .def(nb::init<const std::string&, uint32_t, nb::dict>(), nb::arg("driver"),
+           nb::arg("index") = 0, nb::arg("options") = nb::dict())
       .def("info", info)
       .def("supports_format",
            [](const Device& self, const std::string& format) {
@@ -109,7 +111,8 @@ void define_device(nb::module_& m) {
              return put_on_device(nb::cast<Device&>(self).handle, self, value);
            })
       .def("measure_fma", measure_fma, nb::arg("milliseconds"))
-      .def("measure_read", measure_read, nb::arg("bytes"), nb::arg("shared"), nb::arg("milliseconds"));
+      .def("measure_read", measure_read, nb::arg("bytes"), nb::arg("shared"),
+           nb::arg("milliseconds"));
   m.def("drivers", drivers);
   m.def("driver_options", driver_options);
   m.def("vmvx", vmvx, nb::arg("kernels") = "", nb::arg("width") = 0);

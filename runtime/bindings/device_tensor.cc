@@ -24,9 +24,12 @@ nb::tuple shape(const DeviceTensor& self) {
   return nb::tuple(dims);
 }
 
-nb::object dtype(const DeviceTensor& self) { return owned((PyObject*)numpy_of_dtype(self.tensor.dtype)); }
+nb::object dtype(const DeviceTensor& self) {
+  return owned((PyObject*)numpy_of_dtype(self.tensor.dtype));
+}
 
-// Read-only, whether it is a view or a copy: what is on the device does not change under anybody's feet.
+// Read-only, whether it is a view or a copy: what is on the device does not change under anybody's
+// feet.
 nb::object to_numpy(const DeviceTensor& self) {
   nb::object array = owned(write_numpy(shared(self)));
   PyArray_CLEARFLAGS((PyArrayObject*)array.ptr(), NPY_ARRAY_WRITEABLE);
@@ -46,7 +49,8 @@ nb::object to_array(const DeviceTensor& self, nb::object dtype, nb::object copy)
 
 void check_visible(const DeviceTensor& self) {
   if (eyas_hal_buffer_memory(self.tensor.buffer) & EYAS_HAL_MEMORY_HOST_VISIBLE) return;
-  throw nb::buffer_error("the host does not see the memory of this tensor; .numpy() or .torch() copies it");
+  throw nb::buffer_error(
+      "the host does not see the memory of this tensor; .numpy() or .torch() copies it");
 }
 
 nb::object to_dlpack(const DeviceTensor& self, const nb::kwargs&) {
@@ -67,7 +71,9 @@ const DeviceTensor* as_device_tensor(PyObject* object) {
 
 PyObject* write_device(const eyas_tensor_t& tensor, nb::handle device) {
   try {
-    return nb::cast(new DeviceTensor(tensor, device), nb::rv_policy::take_ownership).release().ptr();
+    return nb::cast(new DeviceTensor(tensor, device), nb::rv_policy::take_ownership)
+        .release()
+        .ptr();
   } catch (nb::python_error& error) {
     error.restore();
     return nullptr;
@@ -96,9 +102,9 @@ nb::object put_on_device(eyas_hal_device_t* handle, nb::handle device, nb::handl
         const uint32_t usage = EYAS_HAL_USAGE_DISPATCH | EYAS_HAL_USAGE_TRANSFER;
         eyas_hal_device_info_t info;
         eyas_hal_device_info(handle, &info);
-        EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(handle, EYAS_HAL_MEMORY_DEVICE_LOCAL,
-                                                      info.host_visible ? (uint32_t)EYAS_HAL_USAGE_ALL : usage, bytes,
-                                                      &tensor.buffer));
+        EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(
+            handle, EYAS_HAL_MEMORY_DEVICE_LOCAL,
+            info.host_visible ? (uint32_t)EYAS_HAL_USAGE_ALL : usage, bytes, &tensor.buffer));
         eyas_status_t status = eyas_hal_buffer_write(tensor.buffer, 0, data, bytes);
         if (status) eyas_hal_buffer_release(tensor.buffer);
         return status;
@@ -108,14 +114,16 @@ nb::object put_on_device(eyas_hal_device_t* handle, nb::handle device, nb::handl
 }
 
 void define_device_tensor(nb::module_& m) {
-  nb::class_<DeviceTensor> cls(m, "DeviceTensor", nb::is_final(),
-                               "A tensor in the memory of a device: a result that stays there, and an argument.");
+  nb::class_<DeviceTensor> cls(
+      m, "DeviceTensor", nb::is_final(),
+      "A tensor in the memory of a device: a result that stays there, and an argument.");
   cls.def_prop_ro("shape", shape)
       .def_prop_ro("dtype", dtype)
       .def_prop_ro("ndim", [](const DeviceTensor& self) { return self.tensor.rank; })
       .def_prop_ro("nbytes", [](const DeviceTensor& self) { return tensor_bytes(self.tensor); })
       .def_ro("device", &DeviceTensor::device)
-      .def("numpy", to_numpy, "The elements as a read-only array: a view where the host sees them, else a copy.")
+      .def("numpy", to_numpy,
+           "The elements as a read-only array: a view where the host sees them, else a copy.")
       .def("torch", to_torch, "The elements as a torch tensor, which must not be written to.")
       .def("__array__", to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack__", to_dlpack)

@@ -1,4 +1,5 @@
-// A tensor in the memory of a device, as Python holds it: a result that was kept, or what was put there.
+// A tensor in the memory of a device, as Python holds it: a result that was kept, or what was put
+// there.
 #ifndef EYAS_BINDINGS_DEVICE_TENSOR_H_
 #define EYAS_BINDINGS_DEVICE_TENSOR_H_
 
@@ -9,7 +10,7 @@
 namespace eyas {
 
 struct DeviceTensor {
-  eyas_tensor_t tensor;      // owns its buffer
+  eyas_tensor_t tensor;     // owns its buffer
   nanobind::object device;  // Python's
 
   // Takes `tensor.buffer`.
@@ -26,7 +27,8 @@ const DeviceTensor* as_device_tensor(PyObject* object);
 PyObject* write_device(const eyas_tensor_t& tensor, nanobind::handle device);
 
 // A copy of an array, or of a tensor of any device, in the memory of `device`. Throws.
-nanobind::object put_on_device(eyas_hal_device_t* handle, nanobind::handle device, nanobind::handle value);
+nanobind::object put_on_device(eyas_hal_device_t* handle, nanobind::handle device,
+                               nanobind::handle value);
 
 }  // namespace eyas
 

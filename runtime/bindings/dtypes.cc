@@ -115,7 +115,8 @@ uint32_t dtype_of_extension(PyArray_Descr* descr) {
   const char* dot = strrchr(descr->typeobj->tp_name, '.');
   const char* name = dot ? dot + 1 : descr->typeobj->tp_name;
   for (const Extension& extension : extensions) {
-    if (strcmp(name, extension.name) == 0 && PyDataType_ELSIZE(descr) == eyas_dtype_bytes(extension.dtype)) {
+    if (strcmp(name, extension.name) == 0 &&
+        PyDataType_ELSIZE(descr) == eyas_dtype_bytes(extension.dtype)) {
       return extension.dtype;
     }
   }
@@ -150,7 +151,8 @@ PyArray_Descr* numpy_of_dtype(uint32_t dtype) {
     Py_XDECREF(type);
     Py_XDECREF(module);
   }
-  if (!extension->descr) return PyArray_DescrFromType(extension->bits == 16 ? NPY_UINT16 : NPY_UINT8);
+  if (!extension->descr)
+    return PyArray_DescrFromType(extension->bits == 16 ? NPY_UINT16 : NPY_UINT8);
   Py_INCREF(extension->descr);
   return extension->descr;
 }

@@ -26,7 +26,8 @@ Module* from_bytes(nb::bytes data, bool verify, bool skip_digests) {
   if (posix_memalign(&memory, 4096, length ? length : 1) != 0) throw std::bad_alloc();
   memcpy(memory, data.c_str(), length);
   auto module = std::make_unique<Module>();
-  eyas_status_t status = eyas_module_from_memory(memory, length, &options, free, memory, &module->handle);
+  eyas_status_t status =
+      eyas_module_from_memory(memory, length, &options, free, memory, &module->handle);
   if (status) free(memory);
   check(status, module_error);
   return module.release();
@@ -51,7 +52,8 @@ nb::list specs(const eyas_signature_t* s, const eyas_tensor_spec_t* specs, uint3
         dims.append(text(dim == -1 ? "?" : s->symbols[-2 - dim].name));
       }
     }
-    out.append(nb::make_tuple(text(specs[i].name), text(eyas_dtype_name(specs[i].dtype)), nb::tuple(dims)));
+    out.append(nb::make_tuple(text(specs[i].name), text(eyas_dtype_name(specs[i].dtype)),
+                              nb::tuple(dims)));
   }
   return out;
 }
@@ -79,8 +81,8 @@ nb::list parameters(const Module& self) {
     const eyas_parameter_t* p = eyas_module_parameter(self.handle, i);
     nb::list shape;
     for (uint32_t k = 0; k < p->rank; ++k) shape.append(p->dims[k]);
-    out.append(nb::make_tuple(text(p->name), text(eyas_dtype_name(p->dtype)), nb::tuple(shape), p->bytes,
-                              text(p->external), text(p->key)));
+    out.append(nb::make_tuple(text(p->name), text(eyas_dtype_name(p->dtype)), nb::tuple(shape),
+                              p->bytes, text(p->external), text(p->key)));
   }
   return out;
 }
@@ -101,7 +103,8 @@ nb::list states(const Module& self) {
 void bind_parameter(Module& self, uint32_t ordinal, nb::object buffer) {
   Py_buffer view;
   if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
-  eyas_status_t status = eyas_module_bind_parameter(self.handle, ordinal, view.buf, (uint64_t)view.len);
+  eyas_status_t status =
+      eyas_module_bind_parameter(self.handle, ordinal, view.buf, (uint64_t)view.len);
   PyBuffer_Release(&view);
   check(status, module_error);
   self.external.append(buffer);
@@ -111,7 +114,8 @@ void bind_parameter(Module& self, uint32_t ordinal, nb::object buffer) {
 
 void define_module(nb::module_& m) {
   nb::class_<Module>(m, "Module")
-      .def_static("open", open, nb::arg("path"), nb::arg("verify") = false, nb::arg("skip_digests") = false)
+      .def_static("open", open, nb::arg("path"), nb::arg("verify") = false,
+                  nb::arg("skip_digests") = false)
       .def_static("from_bytes", from_bytes, nb::arg("data"), nb::arg("verify") = false,
                   nb::arg("skip_digests") = false)
       .def("manifest", manifest)

@@ -27,7 +27,10 @@ bool host_sees(const eyas_hal_buffer_t* buffer) {
 // The buffer's memory itself, which stays mapped for good.
 void* map_buffer(eyas_hal_buffer_t* buffer) {
   void* data = nullptr;
-  return failed(eyas_hal_buffer_map(buffer, eyas_hal_buffer_access(buffer), 0, EYAS_HAL_WHOLE, &data)) ? nullptr : data;
+  return failed(
+             eyas_hal_buffer_map(buffer, eyas_hal_buffer_access(buffer), 0, EYAS_HAL_WHOLE, &data))
+             ? nullptr
+             : data;
 }
 
 bool read_buffer(eyas_hal_buffer_t* buffer, void* target, uint64_t bytes) {
@@ -66,7 +69,9 @@ struct Memory {
     eyas_hal_buffer_release(buffer);
   }
   Memory(const Memory&) = delete;
-  Memory(Memory&& other) : data(other.data), owner(other.owner), is_copy(other.is_copy) { other.owner = nullptr; }
+  Memory(Memory&& other) : data(other.data), owner(other.owner), is_copy(other.is_copy) {
+    other.owner = nullptr;
+  }
   ~Memory() { release(); }
 
   void release() {
@@ -79,11 +84,16 @@ struct Memory {
   }
 };
 
-void release_capsule(PyObject* capsule) { delete (Memory*)PyCapsule_GetPointer(capsule, "eyas_memory"); }
+void release_capsule(PyObject* capsule) {
+  delete (Memory*)PyCapsule_GetPointer(capsule, "eyas_memory");
+}
 
-PyObject* numpy_of_own_memory(const eyas_tensor_t& tensor, PyArray_Descr* descr, npy_intp* dims, uint64_t bytes) {
-  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, (int)tensor.rank, dims, nullptr, nullptr, 0, nullptr);
-  if (array && bytes && !read_buffer(tensor.buffer, PyArray_DATA((PyArrayObject*)array), bytes)) Py_CLEAR(array);
+PyObject* numpy_of_own_memory(const eyas_tensor_t& tensor, PyArray_Descr* descr, npy_intp* dims,
+                              uint64_t bytes) {
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, (int)tensor.rank, dims, nullptr,
+                                         nullptr, 0, nullptr);
+  if (array && bytes && !read_buffer(tensor.buffer, PyArray_DATA((PyArrayObject*)array), bytes))
+    Py_CLEAR(array);
   eyas_hal_buffer_release(tensor.buffer);
   return array;
 }
@@ -105,7 +115,8 @@ PyObject* write_numpy(const eyas_tensor_t& tensor) {
   const uint64_t bytes = tensor_bytes(tensor);
   npy_intp dims[EYAS_MAX_RANK];
   for (uint32_t i = 0; i < tensor.rank; ++i) dims[i] = (npy_intp)tensor.dims[i];
-  if (bytes <= kCopyBytes || !host_sees(tensor.buffer)) return numpy_of_own_memory(tensor, descr, dims, bytes);
+  if (bytes <= kCopyBytes || !host_sees(tensor.buffer))
+    return numpy_of_own_memory(tensor, descr, dims, bytes);
   Memory memory(tensor.buffer, bytes);
   void* data = memory.data;
   PyObject* capsule = nullptr;
@@ -118,8 +129,8 @@ PyObject* write_numpy(const eyas_tensor_t& tensor) {
     Py_DECREF(descr);
     return nullptr;
   }
-  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, (int)tensor.rank, dims, nullptr, data,
-                                         NPY_ARRAY_CARRAY, nullptr);
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, (int)tensor.rank, dims, nullptr,
+                                         data, NPY_ARRAY_CARRAY, nullptr);
   if (!array || PyArray_SetBaseObject((PyArrayObject*)array, capsule) != 0) {  // steals the capsule
     if (!array) Py_DECREF(capsule);
     Py_XDECREF(array);
@@ -145,8 +156,9 @@ PyObject* write_dlpack(const eyas_tensor_t& tensor) {
     result->strides[i] = stride;
     stride *= tensor.dims[i] > 0 ? tensor.dims[i] : 1;
   }
-  result->managed.tensor = {result->memory.data, dlpack::kCpu, 0, (int32_t)tensor.rank,
-                            dlpack_of_dtype(tensor.dtype), result->dims, result->strides, 0};
+  result->managed.tensor = {
+      result->memory.data, dlpack::kCpu,    0, (int32_t)tensor.rank, dlpack_of_dtype(tensor.dtype),
+      result->dims,        result->strides, 0};
   result->managed.deleter = [](dlpack::ManagedTensor* self) { delete (Result*)(void*)self; };
   PyObject* capsule = PyCapsule_New(&result->managed, "dltensor", [](PyObject* self) {
     if (!PyCapsule_IsValid(self, "dltensor")) return;  // somebody took it

@@ -227,7 +227,7 @@ def test_devices_and_threads():
     with pytest.raises(UsageError, match="threads=0"):
         eyas.runtime.load(kernels.add_module(), threads=0)
     module = eyas.runtime.load(kernels.add_module((100_000,)), threads=2)
-    assert module.device["workers"] == 2
+    assert module.device.threads == 2
     x = some("f32", (100_000,))
     assert np.array_equal(module(x, x), x + x)
 

@@ -54,8 +54,9 @@ const char* eyas_hal_driver_name(size_t index);  // static string; NULL beyond t
 // How many devices the named driver sees on this machine (1 for the local drivers).
 eyas_status_t eyas_hal_driver_device_count(const char* driver, uint32_t* out_count);
 
-// A setting that devices of a driver have. Which there are is the driver's own business: `local-task`
-// has "threads", "scratch_bytes", "spin_us", "step_budget", "vmvx_kernels" and "vmvx_width".
+// A setting that devices of a driver have. Which there are is the driver's own business:
+// `local-task` has "threads", "scratch_bytes", "spin_us", "step_budget", "vmvx_kernels" and
+// "vmvx_width".
 typedef struct eyas_hal_option_info_t {
   const char* name;         // "threads"
   const char* description;  // for people
@@ -160,7 +161,7 @@ void eyas_hal_buffer_release(eyas_hal_buffer_t* buffer);
 eyas_hal_device_t* eyas_hal_buffer_device(const eyas_hal_buffer_t* buffer);  // borrowed
 uint64_t eyas_hal_buffer_length(const eyas_hal_buffer_t* buffer);            // in bytes
 uint32_t eyas_hal_buffer_access(const eyas_hal_buffer_t* buffer);            // allowed access bits
-uint32_t eyas_hal_buffer_memory(const eyas_hal_buffer_t* buffer);            // eyas_hal_memory_bits_t
+uint32_t eyas_hal_buffer_memory(const eyas_hal_buffer_t* buffer);  // eyas_hal_memory_bits_t
 
 // Makes a range visible to the host. The pointer is good until the matching unmap, which makes the
 // host's writes visible to the device. Several maps may be open at once. On the local drivers the
@@ -262,12 +263,12 @@ eyas_status_t eyas_hal_command_buffer_end(eyas_hal_command_buffer_t* commands);
 
 // What profiling saw of one command. Times are CLOCK_MONOTONIC.
 typedef struct eyas_hal_profile_event_t {
-  const char* name;     // export name, or "fill", "copy", "update"; lives with the commands
-  uint32_t submission;  // which of the profile's submissions, from 0
-  uint32_t wave;        // which wave of it, from 0
-  uint32_t grid[3];     // workgroups of a dispatch; (pieces, 1, 1) of a transfer
-  uint64_t start_ns;    // when its first workgroup started; 0 if it had no work
-  uint64_t end_ns;      // when its last workgroup ended
+  const char* name;      // export name, or "fill", "copy", "update"; lives with the commands
+  uint32_t submission;   // which of the profile's submissions, from 0
+  uint32_t wave;         // which wave of it, from 0
+  uint32_t grid[3];      // workgroups of a dispatch; (pieces, 1, 1) of a transfer
+  uint64_t start_ns;     // when its first workgroup started; 0 if it had no work
+  uint64_t end_ns;       // when its last workgroup ended
   size_t binding_begin;  // into `bindings`
   size_t binding_count;
   size_t constant_begin;  // into `constants`

@@ -22,14 +22,13 @@ extern "C" {
 
 // A tensor that goes in or comes out: dense, row-major.
 //
-// In: either `buffer`, of the context's device, whose first bytes are the elements: it is read where
-// it is, so that a result stays on the device and feeds the next call. A buffer of another device is
-// refused (INVALID_ARGUMENT): read it to the host first. Or, when `buffer` is NULL, `data`: memory of
-// the host, which a device that cannot read it gets a copy of. Both are borrowed for the call, and
-// read-only in it.
-// Out: `buffer` holds the elements from its start on; the caller owns the reference. It is in memory
-// near the device: map it where eyas_hal_buffer_memory says HOST_VISIBLE, eyas_hal_buffer_read it
-// otherwise. `data` is NULL.
+// In: either `buffer`, of the context's device, whose first bytes are the elements: it is read
+// where it is, so that a result stays on the device and feeds the next call. A buffer of another
+// device is refused (INVALID_ARGUMENT): read it to the host first. Or, when `buffer` is NULL,
+// `data`: memory of the host, which a device that cannot read it gets a copy of. Both are borrowed
+// for the call, and read-only in it. Out: `buffer` holds the elements from its start on; the caller
+// owns the reference. It is in memory near the device: map it where eyas_hal_buffer_memory says
+// HOST_VISIBLE, eyas_hal_buffer_read it otherwise. `data` is NULL.
 typedef struct eyas_tensor_t {
   const void* data;
   eyas_hal_buffer_t* buffer;
@@ -72,9 +71,10 @@ eyas_status_t eyas_context_invoke(eyas_context_t* context, uint32_t function,
                                   const eyas_tensor_t* args, uint32_t arg_count,
                                   eyas_tensor_t* results, uint32_t result_count);
 
-// State variables, by their ordinal in the module. A call that fails before it has submitted work that
-// writes state leaves all of it as it was. One that fails later leaves it undefined: calls that use
-// state, and reads, then fail with FAILED_PRECONDITION until it is reset or each variable is set.
+// State variables, by their ordinal in the module. A call that fails before it has submitted work
+// that writes state leaves all of it as it was. One that fails later leaves it undefined: calls
+// that use state, and reads, then fail with FAILED_PRECONDITION until it is reset or each variable
+// is set.
 
 // A copy of the value, as a result of a call is; the caller owns its buffer.
 eyas_status_t eyas_context_state_get(eyas_context_t* context, uint32_t index, eyas_tensor_t* out);
@@ -87,8 +87,9 @@ eyas_status_t eyas_context_state_reset(eyas_context_t* context);
 // Bytes of transient memory that the context holds, in use or cached.
 uint64_t eyas_context_transient_bytes(eyas_context_t* context);
 
-// What the calls since the last call of this took, one event per command in the order of submission,
-// when the context was made with `profile`. The caller clears what it gets; names live with the context.
+// What the calls since the last call of this took, one event per command in the order of
+// submission, when the context was made with `profile`. The caller clears what it gets; names live
+// with the context.
 eyas_status_t eyas_context_profile(eyas_context_t* context, eyas_hal_profile_t* out_profile);
 
 #pragma GCC visibility pop

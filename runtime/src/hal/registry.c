@@ -60,8 +60,8 @@ static eyas_status_t set_option(const eyas_hal_driver_t* driver, const eyas_hal_
     append_name(known, sizeof(known), info->name);
     if (!option->name || strcmp(option->name, info->name) != 0) continue;
     if (info->is_text != (option->text != NULL)) {
-      return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "%s of a '%s' device is a %s", info->name,
-                              driver->name, info->is_text ? "text" : "number");
+      return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "%s of a '%s' device is a %s",
+                              info->name, driver->name, info->is_text ? "text" : "number");
     }
     if (!info->is_text && (option->number < info->min || option->number > info->max)) {
       return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE,

@@ -70,7 +70,7 @@ typedef struct eyas_uk_contract_t {
   size_t rows, columns;
   const char* a;
   int64_t a_row_bytes;
-  const char* b;           // panels of 16 columns; the last may be narrower, and is not read beyond
+  const char* b;  // panels of 16 columns; the last may be narrower, and is not read beyond
   int64_t b_panel_bytes;
   eyas_uk_loop_t loops[3];
 } eyas_uk_contract_t;

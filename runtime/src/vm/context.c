@@ -62,7 +62,8 @@ static eyas_status_t build(eyas_context_t* c) {
 static void destroy(eyas_context_t* c) {
   const eyas_program_t* p = &c->module->program;
   for (uint32_t i = 0; c->globals && i < p->global_count; ++i) eyas_vm_ref_clear(c, &c->globals[i]);
-  for (uint32_t i = 0; c->states && i < p->state_count; ++i) eyas_hal_buffer_release(c->states[i].hal);
+  for (uint32_t i = 0; c->states && i < p->state_count; ++i)
+    eyas_hal_buffer_release(c->states[i].hal);
   eyas_vm_release_cached(c);
   eyas_hal_profile_clear(&c->profile);
   eyas_bump_free(&c->memory);
@@ -101,20 +102,24 @@ void eyas_context_release(eyas_context_t* context) {
   if (context && eyas_ref_release(&context->ref)) destroy(context);
 }
 
-static eyas_status_t import_arg(eyas_context_t* c, const eyas_tensor_t* arg, eyas_vm_buffer_t* buffer) {
-  static uint8_t nothing[64] __attribute__((aligned(64)));  // tensors without elements need no memory
-  if (arg->buffer) {  // checked before
-    return eyas_hal_buffer_view(arg->buffer, EYAS_HAL_ACCESS_READ, 0, buffer->capacity, &buffer->hal);
+static eyas_status_t import_arg(eyas_context_t* c, const eyas_tensor_t* arg,
+                                eyas_vm_buffer_t* buffer) {
+  static uint8_t nothing[64]
+      __attribute__((aligned(64)));  // tensors without elements need no memory
+  if (arg->buffer) {                 // checked before
+    return eyas_hal_buffer_view(arg->buffer, EYAS_HAL_ACCESS_READ, 0, buffer->capacity,
+                                &buffer->hal);
   }
   return eyas_hal_buffer_import(c->device, EYAS_HAL_USAGE_ALL, EYAS_HAL_ACCESS_READ,
-                                arg->data ? (void*)arg->data : nothing, buffer->capacity, NULL, NULL,
-                                &buffer->hal);
+                                arg->data ? (void*)arg->data : nothing, buffer->capacity, NULL,
+                                NULL, &buffer->hal);
 }
 
 static eyas_status_t import_args(eyas_context_t* c, const eyas_tensor_t* args, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     uint64_t bytes = eyas_dtype_bytes(args[i].dtype);
-    for (uint32_t k = 0; k < args[i].rank; ++k) bytes *= (uint64_t)args[i].dims[k];  // checked before
+    for (uint32_t k = 0; k < args[i].rank; ++k)
+      bytes *= (uint64_t)args[i].dims[k];  // checked before
     eyas_vm_buffer_t* buffer = &c->args[i];
     buffer->references = 1;
     buffer->origin = EYAS_VM_ORIGIN_ARGUMENT;
@@ -124,15 +129,17 @@ static eyas_status_t import_args(eyas_context_t* c, const eyas_tensor_t* args, u
   return NULL;
 }
 
-static eyas_status_t invoke(eyas_context_t* c, const eyas_function_t* f, const eyas_tensor_t* args) {
+static eyas_status_t invoke(eyas_context_t* c, const eyas_function_t* f,
+                            const eyas_tensor_t* args) {
   const eyas_signature_t* s = &f->signature;
   EYAS_RETURN_IF_ERROR(import_args(c, args, s->arg_count));
   memcpy(c->i64s, f->initial, f->i64_count * sizeof(*c->i64s));
   EYAS_RETURN_IF_ERROR(eyas_vm_run(c, f, args));
   for (uint32_t i = 0; i < s->result_count; ++i) {
     if (!c->results[i].buffer) {
-      return eyas_status_make(EYAS_STATUS_INTERNAL, "the function ended without setting result %u '%s'",
-                              i, s->results[i].name);
+      return eyas_status_make(EYAS_STATUS_INTERNAL,
+                              "the function ended without setting result %u '%s'", i,
+                              s->results[i].name);
     }
   }
   return NULL;
@@ -149,8 +156,9 @@ eyas_status_t eyas_context_invoke(eyas_context_t* context, uint32_t function,
   const eyas_function_t* f = &program->functions[function];
   const eyas_signature_t* s = &f->signature;
   if (result_count != s->result_count) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "'%s' gives %u results, room for %u was given",
-                            s->name, s->result_count, result_count);
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "'%s' gives %u results, room for %u was given", s->name,
+                            s->result_count, result_count);
   }
   pthread_mutex_lock(&context->mutex);
   eyas_status_t status = eyas_vm_check_args(context->device, s, args, arg_count, context->symbols);

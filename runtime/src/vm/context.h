@@ -1,6 +1,6 @@
 // The insides of a context, shared by its files: context.c (life and calls), memory.c (buffers and
-// references), state.c (state variables), signature.c (what may be passed), interpreter.c (instructions),
-// profile.c (submission).
+// references), state.c (state variables), signature.c (what may be passed), interpreter.c
+// (instructions), profile.c (submission).
 #ifndef EYAS_VM_CONTEXT_H_
 #define EYAS_VM_CONTEXT_H_
 
@@ -50,7 +50,8 @@ struct eyas_context_t {
 void eyas_vm_buffer_drop(eyas_context_t* context, eyas_vm_buffer_t* buffer);
 void eyas_vm_ref_clear(eyas_context_t* context, eyas_vm_ref_t* ref);
 // *target = *source, holding both while it happens.
-void eyas_vm_ref_assign(eyas_context_t* context, eyas_vm_ref_t* target, const eyas_vm_ref_t* source);
+void eyas_vm_ref_assign(eyas_context_t* context, eyas_vm_ref_t* target,
+                        const eyas_vm_ref_t* source);
 eyas_status_t eyas_vm_allocate(eyas_context_t* context, int64_t bytes, uint32_t kind,
                                eyas_vm_ref_t* target);
 eyas_status_t eyas_vm_commands_create(eyas_context_t* context, uint32_t slot_count,

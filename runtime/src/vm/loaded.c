@@ -9,19 +9,22 @@ static eyas_status_t no_memory(void) {
   return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module on a device");
 }
 
-static eyas_status_t check_executable(const eyas_loaded_module_t* l, const eyas_executable_ref_t* e) {
+static eyas_status_t check_executable(const eyas_loaded_module_t* l,
+                                      const eyas_executable_ref_t* e) {
   if (!eyas_hal_device_supports_format(l->device, e->format)) {
-    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                            "executable '%s' has the format %s, which device %s (%s) cannot run: compile "
-                            "the model for this machine",
-                            e->name, e->format, l->info.driver, l->info.name);
+    return eyas_status_make(
+        EYAS_STATUS_INCOMPATIBLE,
+        "executable '%s' has the format %s, which device %s (%s) cannot run: compile "
+        "the model for this machine",
+        e->name, e->format, l->info.driver, l->info.name);
   }
   for (uint32_t i = 0; i < e->feature_count; ++i) {
     if (eyas_hal_device_supports_feature(l->device, e->features[i])) continue;
-    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                            "executable '%s' needs the CPU feature '%s', which this machine (%s) does "
-                            "not have: compile the model for this machine, or for a plainer CPU",
-                            e->name, e->features[i], l->info.name);
+    return eyas_status_make(
+        EYAS_STATUS_INCOMPATIBLE,
+        "executable '%s' needs the CPU feature '%s', which this machine (%s) does "
+        "not have: compile the model for this machine, or for a plainer CPU",
+        e->name, e->features[i], l->info.name);
   }
   return NULL;
 }
@@ -58,15 +61,14 @@ static eyas_status_t load_parameter(eyas_loaded_module_t* l, uint32_t index) {
   const uint8_t* data = l->module->parameter_data[index];
   if (!data) {
     return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
-                            "parameter '%s' is external ('%s' in %s) and has not been given", p->name,
-                            p->key, p->external);
+                            "parameter '%s' is external ('%s' in %s) and has not been given",
+                            p->name, p->key, p->external);
   }
   // Where the device reads host memory the weights stay in the file. Read-only: dispatches that
   // would write to it are refused, so the cast is sound.
   eyas_hal_buffer_t** out = &l->parameters[index];
-  eyas_status_t status =
-      eyas_hal_buffer_import(l->device, EYAS_HAL_USAGE_ALL, EYAS_HAL_ACCESS_READ, (void*)data,
-                             p->bytes, NULL, NULL, out);
+  eyas_status_t status = eyas_hal_buffer_import(l->device, EYAS_HAL_USAGE_ALL, EYAS_HAL_ACCESS_READ,
+                                                (void*)data, p->bytes, NULL, NULL, out);
   if (eyas_status_code(status) == EYAS_STATUS_INCOMPATIBLE) {
     eyas_status_free(status);
     status = upload(l, data, p->bytes, out);

@@ -31,9 +31,8 @@ static eyas_status_t no_such_kernels(const char* name) {
 eyas_status_t eyas_vmvx_settings(const char* kernels, unsigned width,
                                  eyas_vmvx_settings_t* out_settings) {
   if (kernels && !kernels[0]) kernels = NULL;
-  eyas_vmvx_settings_t settings = {.elements = find_elements(kernels),
-                                   .products = eyas_uk_products(kernels),
-                                   .width = width};
+  eyas_vmvx_settings_t settings = {
+      .elements = find_elements(kernels), .products = eyas_uk_products(kernels), .width = width};
   if (!settings.elements || !settings.products) return no_such_kernels(kernels);
   if (width > 8 || (width & (width - 1))) {
     return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,

@@ -7,9 +7,9 @@ static void test_drivers(void) {
   eyas_hal_device_t* device = NULL;
   CHECK_FAILS(eyas_hal_device_create("quantum", NULL, &device), NOT_FOUND, "local-task");
   CHECK_FAILS(eyas_hal_device_create(NULL, NULL, &device), INVALID_ARGUMENT, "NULL");
-  CHECK_FAILS(
-      eyas_hal_device_create("local-sync", &(eyas_hal_device_options_t){.device_index = 9}, &device),
-      OUT_OF_RANGE, "index 9");
+  CHECK_FAILS(eyas_hal_device_create("local-sync", &(eyas_hal_device_options_t){.device_index = 9},
+                                     &device),
+              OUT_OF_RANGE, "index 9");
   eyas_hal_option_t value = {.name = "threads", .number = EYAS_HAL_MAX_WORKERS + 1};
   const eyas_hal_device_options_t options = {.values = &value, .value_count = 1};
   CHECK_FAILS(eyas_hal_device_create("local-task", &options, &device), OUT_OF_RANGE,
@@ -63,7 +63,8 @@ static void test_allocate(eyas_hal_device_t* device) {
   CHECK(buffer == NULL);
 }
 
-static void* allocate_mapped(eyas_hal_device_t* device, uint64_t bytes, eyas_hal_buffer_t** buffer) {
+static void* allocate_mapped(eyas_hal_device_t* device, uint64_t bytes,
+                             eyas_hal_buffer_t** buffer) {
   *buffer = new_buffer(device, bytes);
   void* pointer = map(*buffer);
   memset(pointer, 1, bytes);

@@ -11,7 +11,8 @@
 
 #define PATIENCE_NS (20ull * 1000000000ull)
 
-// binding 0 [1]: an atomic count of those who have arrived. Returns when there are constant 0 of them.
+// binding 0 [1]: an atomic count of those who have arrived. Returns when there are constant 0 of
+// them.
 static int32_t kernel_meet(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)workgroup;
   _Atomic int64_t* arrived = dispatch->bindings[0];
@@ -38,8 +39,8 @@ static eyas_hal_executable_t* local_kernels(eyas_hal_device_t* device) {
   static const char* const names[] = {"meet", "check"};
   static const eyas_dispatch_fn_t functions[] = {kernel_meet, kernel_check};
   eyas_hal_executable_t* executable = NULL;
-  CHECK_OK(eyas_hal_executable_create_static(device, names, functions, LOCAL_KERNEL_COUNT,
-                                             &executable));
+  CHECK_OK(
+      eyas_hal_executable_create_static(device, names, functions, LOCAL_KERNEL_COUNT, &executable));
   return executable;
 }
 
@@ -158,8 +159,11 @@ static void test_crowd(eyas_hal_device_t* device) {
     eyas_hal_buffer_t* buffer = new_buffer(device, SIZE * 8);
     data[i] = map(buffer);
     memset(data[i], 0, SIZE * 8);
-    jobs[i] = (job_t){device, recording_of(device, CHECK_DATA, 0, SIZE, SIZE * 8),
-                      {buffer, 0, SIZE * 8}, RUNS, 0};
+    jobs[i] = (job_t){device,
+                      recording_of(device, CHECK_DATA, 0, SIZE, SIZE * 8),
+                      {buffer, 0, SIZE * 8},
+                      RUNS,
+                      0};
   }
   run_jobs(jobs, CROWD);
   int wrong = 0;

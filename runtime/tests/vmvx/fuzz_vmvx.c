@@ -121,7 +121,7 @@ static size_t instruction_bytes(const uint8_t* code, size_t at, size_t end) {
 
 // The first function of an executable.
 typedef struct parts_t {
-  size_t counts;       // scalars, tiles, bindings, constants; then the writes mask
+  size_t counts;  // scalars, tiles, bindings, constants; then the writes mask
   size_t data, data_bytes;
   size_t code, code_bytes;
 } parts_t;
@@ -280,10 +280,11 @@ static size_t insert(uint8_t* b, size_t length, size_t max_length, const parts_t
     bytes = 2;
     for (const char* kind = eyas_vmvx_op_info(op).format; *kind; ++kind) {
       int units = units_of(*kind);
-      uint64_t value = *kind == 'q' ? (uint64_t)telling()
+      uint64_t value = *kind == 'q'                   ? (uint64_t)telling()
                        : *kind == 'S' || *kind == 's' ? below(get(b + p->counts, 4))
                        : *kind == 'T' || *kind == 't' ? below(get(b + p->counts + 4, 4))
-                       : *kind == 'L' ? 0 : below(6);
+                       : *kind == 'L'                 ? 0
+                                                      : below(6);
       set(made + bytes, value, 2 * units);
       bytes += 2 * (size_t)units;
     }

@@ -1,24 +1,24 @@
 // What the loader refuses: each malformed executable with a message that names the fault.
 #include "vmvx/assemble.h"
 
-#define REFUSED(header, code, text)                                            \
-  do {                                                                         \
-    eyas_vmvx_executable_t* executable_ = NULL;                                \
-    CHECK_FAILS(load_function(header, code, &executable_), CORRUPT, text);     \
-    CHECK(executable_ == NULL);                                                \
+#define REFUSED(header, code, text)                                        \
+  do {                                                                     \
+    eyas_vmvx_executable_t* executable_ = NULL;                            \
+    CHECK_FAILS(load_function(header, code, &executable_), CORRUPT, text); \
+    CHECK(executable_ == NULL);                                            \
   } while (0)
 
 static const header_t plain = {
     .scalars = 4, .tiles = 4, .bindings = 2, .constants = 1, .writes = 2};
 
 // One instruction that must be refused, then a return.
-#define REFUSED_OP(text, name, ...)     \
-  do {                                  \
-    static bytes_t code_;               \
-    code_.count = 0;                    \
-    OP(&code_, name, __VA_ARGS__);      \
-    RETURN(&code_);                     \
-    REFUSED(plain, &code_, text);       \
+#define REFUSED_OP(text, name, ...) \
+  do {                              \
+    static bytes_t code_;           \
+    code_.count = 0;                \
+    OP(&code_, name, __VA_ARGS__);  \
+    RETURN(&code_);                 \
+    REFUSED(plain, &code_, text);   \
   } while (0)
 
 static void test_container(void) {
@@ -134,11 +134,11 @@ static void test_operands(void) {
 
 static void test_modes(void) {
   REFUSED_OP("modes have unknown bits", TFADD_F32, 0, 0, 0, 256);
-  REFUSED_OP("lacks a dimension", TFADD_F32, 0, 0, 0, 1 << 6);          // FULL to ROW
+  REFUSED_OP("lacks a dimension", TFADD_F32, 0, 0, 0, 1 << 6);               // FULL to ROW
   REFUSED_OP("lacks a dimension", TFADD_F32, 0, 0, 0, 1 << 6 | 1 | 2 << 2);  // ROW, COLUMN to ROW
-  REFUSED_OP("lacks a dimension", TFNEG_F32, 0, 0, 3 << 6 | 2);         // COLUMN to ONE
-  REFUSED_OP("lacks a dimension", TFNEG_F32, 0, 0, 1 << 2);             // a second operand's bits
-  REFUSED_OP("lacks a dimension", TLOAD, 0, 0, 0, 0, 0, 1);             // any operand's bits
+  REFUSED_OP("lacks a dimension", TFNEG_F32, 0, 0, 3 << 6 | 2);              // COLUMN to ONE
+  REFUSED_OP("lacks a dimension", TFNEG_F32, 0, 0, 1 << 2);  // a second operand's bits
+  REFUSED_OP("lacks a dimension", TLOAD, 0, 0, 0, 0, 0, 1);  // any operand's bits
   REFUSED_OP("lacks a dimension", TSTORE, 0, 0, 0, 0, 0, 2 << 6, 1);
   REFUSED_OP("lacks a dimension", TPICK, 0, 0, 0, 0, 4, 2 << 6 | 2 | 2 << 2 | 1 << 4);
 }

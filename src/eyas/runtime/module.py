@@ -188,7 +188,9 @@ class _File:
 
     def __init__(self, core: _core.Module, source: Path | bytes | IO[bytes]) -> None:
         self.core, self.source = core, source
-        self.signatures = {name: _signature(*parts) for name, *parts in core.functions()}
+        self.signatures = {
+            name: _signature(args, results, symbols) for name, args, results, symbols in core.functions()
+        }
 
     @functools.cached_property
     def manifest(self) -> dict[str, Any]:

@@ -163,8 +163,8 @@ eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
     if (commands->profiling) {
       // Whole pairs of cache lines, so that no two workers write to one.
       prepared->shares_of_worker = (command_capacity + 3) & ~(size_t)3;
-      prepared->shares = aligned_zeros(worker_count * prepared->shares_of_worker *
-                                       sizeof(*prepared->shares));
+      prepared->shares =
+          aligned_zeros(worker_count * prepared->shares_of_worker * sizeof(*prepared->shares));
     }
   }
   if (!prepared || !prepared->commands || !prepared->waves || !prepared->pointers ||
@@ -207,7 +207,8 @@ void eyas_hal_local_commands_profile(eyas_hal_device_t* device, eyas_hal_command
           &prepared->shares[worker * prepared->shares_of_worker + i];
       shares[i * worker_count + worker] = *share;
       if (share->workgroup_count == 0) continue;
-      if (event->end_ns == 0 || share->start_ns < event->start_ns) event->start_ns = share->start_ns;
+      if (event->end_ns == 0 || share->start_ns < event->start_ns)
+        event->start_ns = share->start_ns;
       if (share->end_ns > event->end_ns) event->end_ns = share->end_ns;
     }
   }

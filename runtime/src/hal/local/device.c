@@ -188,8 +188,9 @@ enum { THREADS, SCRATCH_BYTES, SPIN_US, STEP_BUDGET, VMVX_KERNELS, VMVX_WIDTH, O
 // One table for both drivers, so that a program's settings serve either.
 static const eyas_hal_option_info_t options[OPTION_COUNT] = {
     [THREADS] = {.name = "threads",
-                 .description = "workers including the caller; 0: the CPUs that this process may use. "
-                                "Of no effect on local-sync, which has the caller alone",
+                 .description =
+                     "workers including the caller; 0: the CPUs that this process may use. "
+                     "Of no effect on local-sync, which has the caller alone",
                  .max = EYAS_HAL_MAX_WORKERS},
     [SCRATCH_BYTES] = {.name = "scratch_bytes",
                        .description = "memory of each worker for executables",
@@ -201,8 +202,9 @@ static const eyas_hal_option_info_t options[OPTION_COUNT] = {
                  .default_value = 50,
                  .max = UINT32_MAX},
     [STEP_BUDGET] = {.name = "step_budget",
-                     .description = "steps of each workgroup of bytecode, so that strange files end; "
-                                    "0: no bound",
+                     .description =
+                         "steps of each workgroup of bytecode, so that strange files end; "
+                         "0: no bound",
                      .max = UINT64_MAX},
     [VMVX_KERNELS] = {.name = "vmvx_kernels",
                       .description = "microkernels that bytecode runs with; default: the best of "
@@ -214,12 +216,12 @@ static const eyas_hal_option_info_t options[OPTION_COUNT] = {
                     .max = 8},
 };
 
-static eyas_status_t create(const char* driver, uint32_t worker_count, const eyas_hal_option_t* values,
-                            eyas_hal_device_t** out_device) {
+static eyas_status_t create(const char* driver, uint32_t worker_count,
+                            const eyas_hal_option_t* values, eyas_hal_device_t** out_device) {
   uint64_t scratch_bytes = values[SCRATCH_BYTES].number, total = 0;
   eyas_vmvx_settings_t vmvx;
-  EYAS_RETURN_IF_ERROR(eyas_vmvx_settings(values[VMVX_KERNELS].text,
-                                          (unsigned)values[VMVX_WIDTH].number, &vmvx));
+  EYAS_RETURN_IF_ERROR(
+      eyas_vmvx_settings(values[VMVX_KERNELS].text, (unsigned)values[VMVX_WIDTH].number, &vmvx));
   if (!eyas_checked_align(scratch_bytes, 64, &scratch_bytes) ||
       !eyas_checked_mul(scratch_bytes, worker_count, &total) || total > PTRDIFF_MAX) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
@@ -230,8 +232,8 @@ static eyas_status_t create(const char* driver, uint32_t worker_count, const eya
   if (!device) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a device");
   }
-  eyas_status_t status =
-      eyas_hal_pool_create(worker_count, (uint32_t)values[SPIN_US].number, scratch_bytes, &device->pool);
+  eyas_status_t status = eyas_hal_pool_create(worker_count, (uint32_t)values[SPIN_US].number,
+                                              scratch_bytes, &device->pool);
   if (status) {
     free(device);
     return status;

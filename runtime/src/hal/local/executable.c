@@ -24,8 +24,8 @@ bool eyas_hal_local_supports_format(eyas_hal_device_t* device, const char* forma
 
 static eyas_status_t new_payload(eyas_hal_executable_t* executable,
                                  eyas_hal_local_executable_t** out_payload) {
-  eyas_hal_local_executable_t* payload = calloc(
-      1, sizeof(*payload) + (size_t)executable->export_count * sizeof(payload->exports[0]));
+  eyas_hal_local_executable_t* payload =
+      calloc(1, sizeof(*payload) + (size_t)executable->export_count * sizeof(payload->exports[0]));
   if (!payload) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory");
   executable->payload = payload;  // freed with the executable from here on
   *out_payload = payload;
@@ -88,7 +88,8 @@ eyas_status_t eyas_hal_local_executable_adopt(eyas_hal_device_t* device,
   (void)device;
   eyas_hal_local_executable_t* payload = NULL;
   EYAS_RETURN_IF_ERROR(new_payload(executable, &payload));
-  for (uint32_t i = 0; i < executable->export_count; ++i) payload->exports[i].function = functions[i];
+  for (uint32_t i = 0; i < executable->export_count; ++i)
+    payload->exports[i].function = functions[i];
   return NULL;
 }
 

@@ -30,8 +30,8 @@ typedef struct eyas_hal_local_device_t {
   eyas_hal_device_t base;
   char name[128];
   eyas_hal_pool_t* pool;
-  uint64_t scratch_bytes;  // per worker, a multiple of 64
-  uint64_t step_budget;    // of a workgroup of bytecode; 0: none
+  uint64_t scratch_bytes;     // per worker, a multiple of 64
+  uint64_t step_budget;       // of a workgroup of bytecode; 0: none
   eyas_vmvx_settings_t vmvx;  // what bytecode runs with
   pthread_mutex_t spares_mutex;
   eyas_hal_local_spare_t spares[EYAS_HAL_LOCAL_SPARES];  // the last released first

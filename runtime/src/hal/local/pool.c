@@ -51,7 +51,7 @@ typedef struct thread_t {
 } thread_t;
 
 struct eyas_hal_pool_t {
-  alignas(CACHE_LINE) _Atomic uint32_t epoch;     // batches so far; idle workers wait for it to move
+  alignas(CACHE_LINE) _Atomic uint32_t epoch;  // batches so far; idle workers wait for it to move
   alignas(CACHE_LINE) _Atomic uint32_t sleepers;  // workers asleep, or about to be
   _Atomic bool stopping;
   alignas(CACHE_LINE) _Atomic uint32_t lane_count;  // grows when all are taken
@@ -318,7 +318,8 @@ eyas_status_t eyas_hal_pool_create(uint32_t worker_count, uint32_t spin_us, uint
                                    eyas_hal_pool_t** out_pool) {
   *out_pool = NULL;
   eyas_hal_pool_t* pool = aligned_alloc(CACHE_LINE, sizeof(*pool));
-  if (!pool) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a pool");
+  if (!pool)
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a pool");
   memset(pool, 0, sizeof(*pool));
   pthread_once(&fork_once, watch_forks);
   pthread_mutex_init(&pool->growing, NULL);

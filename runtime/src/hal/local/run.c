@@ -41,8 +41,8 @@ static void run_workgroups(wave_run_t* run, const eyas_hal_local_command_t* comm
   };
   own_scratch(run->device, worker, command->owner);
   if (command->bytecode) {
-    int32_t code = eyas_vmvx_run(command->bytecode, dispatch, &workgroup, count,
-                                 run->device->step_budget);
+    int32_t code =
+        eyas_vmvx_run(command->bytecode, dispatch, &workgroup, count, run->device->step_budget);
     if (code) report_failure(&run->commands->failure, command->index, &workgroup, code);
     return;
   }
@@ -169,7 +169,8 @@ static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
   }
   if (failure->code == EYAS_WORKGROUP_BAD_DATA) {
     return eyas_status_make(
-        EYAS_STATUS_INVALID_ARGUMENT, "dispatch '%s': a value in the data is not allowed, such as an index out of range",
+        EYAS_STATUS_INVALID_ARGUMENT,
+        "dispatch '%s': a value in the data is not allowed, such as an index out of range",
         eyas_hal_command_name(&eyas_hal_commands(recording)[failure->command]));
   }
   return eyas_status_make(
@@ -207,7 +208,8 @@ eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
                                           eyas_hal_command_buffer_t* recording,
                                           const eyas_hal_range_t* table) {
   eyas_hal_local_commands_t* commands = recording->payload;
-  // What a run fills in belongs to the recording, so another run of it waits; runs of others do not.
+  // What a run fills in belongs to the recording, so another run of it waits; runs of others do
+  // not.
   pthread_mutex_lock(&commands->running);
   eyas_hal_pool_lane_t* lane = eyas_hal_pool_enter(device->pool);
   eyas_status_t status = run_waves(device, recording, table, lane);
