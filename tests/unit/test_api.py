@@ -136,7 +136,7 @@ def test_flat_calls_have_nothing_around_them():
     x = torch.ones(4)
     module = eyas.compile(Plain(), (x, x))
     assert "calls" not in module.manifest
-    assert module._call is module.functions["main"]._call
+    assert module._call is module.functions["main"].call
     total, product = module(x, y=x)
     assert total.tolist() == [2.0] * 4 and product.tolist() == [1.0] * 4
 
