@@ -117,12 +117,10 @@ void eyas_hal_device_info(eyas_hal_device_t* device, eyas_hal_device_info_t* out
   device->vtable->info(device, out_info);
 }
 
-bool eyas_hal_device_supports_format(eyas_hal_device_t* device, const char* format) {
-  return format && device->vtable->supports_format(device, format);
-}
-
-bool eyas_hal_device_supports_feature(eyas_hal_device_t* device, const char* feature) {
-  return feature && device->vtable->supports_feature(device, feature);
+eyas_status_t eyas_hal_device_check_code(eyas_hal_device_t* device, const char* format,
+                                         const char* const* features, uint32_t feature_count) {
+  if (!format) return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "the format of code is NULL");
+  return device->vtable->check_code(device, format, features, feature_count);
 }
 
 eyas_status_t eyas_hal_device_wait_idle(eyas_hal_device_t* device) {

@@ -36,8 +36,13 @@ static void test_drivers(void) {
   CHECK(strcmp(info.driver, "local-task") == 0 && info.name[0] != 0);
   CHECK(info.memory_type_count == 1 && (info.memory_types[0] & EYAS_HAL_MEMORY_HOST_VISIBLE));
   CHECK(info.host_visible && !info.asynchronous);
-  CHECK(!eyas_hal_device_supports_format(device, "spirv"));
-  CHECK(!eyas_hal_device_supports_format(device, NULL));
+  static const char* const features[] = {"feature-of-tomorrow"};
+  CHECK_OK(eyas_hal_device_check_code(device, "vmvx", NULL, 0));
+  CHECK_FAILS(eyas_hal_device_check_code(device, "spirv", NULL, 0), INCOMPATIBLE,
+              "format spirv, which device local-task");
+  CHECK_FAILS(eyas_hal_device_check_code(device, "vmvx", features, 1), INCOMPATIBLE,
+              "'feature-of-tomorrow'");
+  CHECK_FAILS(eyas_hal_device_check_code(device, NULL, NULL, 0), INVALID_ARGUMENT, "NULL");
   eyas_hal_device_release(device);
   eyas_hal_device_release(NULL);
 }

@@ -90,7 +90,8 @@ static void kernel_fail(const eyas_dispatch_t* dispatch, const eyas_workgroup_t*
 
 // binding 0 [2]: checks what it is told about itself; uses all of its scratch.
 static int inspect(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
-  if ((uintptr_t)workgroup->scratch % 64 || workgroup->scratch_bytes < EYAS_MIN_SCRATCH_BYTES) return 101;
+  if ((uintptr_t)workgroup->scratch % 64 || workgroup->scratch_bytes < EYAS_MIN_SCRATCH_BYTES)
+    return 101;
   char* scratch = workgroup->scratch;
   memset(scratch, (int)workgroup->worker, workgroup->scratch_bytes);
   for (uint64_t i = 0; i < workgroup->scratch_bytes; i += 997) {

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "hal/cpu/elf_image.h"
 #include "hal/fixture.h"
-#include "hal/local/elf_image.h"
 #include "hal/tiny_image.h"
 
 static eyas_status_t try_load(const void* bytes, size_t length) {

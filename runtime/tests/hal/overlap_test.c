@@ -11,7 +11,8 @@
 
 #define PATIENCE_NS (20ull * 1000000000ull)
 
-// binding 0 [1]: an atomic count of those who have arrived. Returns when there are constant 0 of them.
+// binding 0 [1]: an atomic count of those who have arrived. Returns when there are constant 0 of
+// them.
 static void kernel_meet(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)workgroup;
   _Atomic int64_t* arrived = dispatch->bindings[0];

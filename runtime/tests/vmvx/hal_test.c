@@ -72,7 +72,7 @@ static void test_dispatch(eyas_hal_device_t* device) {
   static bytes_t b;
   enum { COUNT = 1000 };
   make_executable(&b);
-  CHECK(eyas_hal_device_supports_format(device, "vmvx"));
+  CHECK_OK(eyas_hal_device_check_code(device, "vmvx", NULL, 0));
   eyas_hal_executable_t* executable = NULL;
   if (!CHECK_OK(create(device, &b, &executable))) return;
   eyas_hal_buffer_t *in = new_buffer(device, 8 * COUNT), *out = new_buffer(device, 8 * COUNT);

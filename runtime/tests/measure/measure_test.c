@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "hal/fixture.h"
-#include "hal/measure_kernels.h"
+#include "measure/kernels.h"
 
 static void test_measure(eyas_hal_device_t* device) {
   double flops = 0, memory = 0, cache = 0;
