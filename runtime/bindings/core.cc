@@ -1,5 +1,6 @@
 // eyas.runtime._core: modules, devices and calls for Python. The Python face is src/eyas/runtime.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 
 #include "bindings/tensors.h"
 #include "eyas/measure.h"
@@ -84,15 +86,18 @@ class Device {
 
 class Module {
  public:
-  static Module* open(const std::string& path, bool verify, bool skip_digests) {
-    eyas_module_options_t options = {verify, skip_digests};
+  // `device` and `variant` choose among the variants of a fat module; both may be None.
+  static Module* open(const std::string& path, bool verify, bool skip_digests, Device* device,
+                      std::optional<std::string> variant) {
+    eyas_module_options_t options = choice(verify, skip_digests, device, variant);
     auto module = std::make_unique<Module>();
     check(eyas_module_open(path.c_str(), &options, &module->handle), module_error);
     return module.release();
   }
 
-  static Module* from_bytes(nb::bytes data, bool verify, bool skip_digests) {
-    eyas_module_options_t options = {verify, skip_digests};
+  static Module* from_bytes(nb::bytes data, bool verify, bool skip_digests, Device* device,
+                            std::optional<std::string> variant) {
+    eyas_module_options_t options = choice(verify, skip_digests, device, variant);
     void* memory = nullptr;  // Python's bytes are not aligned as weights must be
     size_t length = data.size();
     if (posix_memalign(&memory, 4096, length ? length : 1) != 0) throw std::bad_alloc();
@@ -105,6 +110,21 @@ class Module {
   }
 
   ~Module() { eyas_module_release(handle); }
+
+  // (name, target) of each, best first; empty unless the module is a fat one.
+  nb::list variants() const {
+    nb::list out;
+    for (uint32_t i = 0; i < eyas_module_variant_count(handle); ++i) {
+      const eyas_variant_t* v = eyas_module_variant(handle, i);
+      out.append(nb::make_tuple(text(v->name), text(v->target)));
+    }
+    return out;
+  }
+
+  nb::object variant() const {
+    const eyas_variant_t* v = eyas_module_opened_variant(handle);
+    return v ? text(v->target) : nb::none();
+  }
 
   nb::object manifest() const {
     const char* data = nullptr;
@@ -167,6 +187,16 @@ class Module {
   eyas_module_t* handle = nullptr;
 
  private:
+  static eyas_module_options_t choice(bool verify, bool skip_digests, Device* device,
+                                      const std::optional<std::string>& variant) {
+    eyas_module_options_t options = {};
+    options.verify_parameters = verify;
+    options.skip_digests = skip_digests;
+    options.device = device ? device->handle : nullptr;
+    options.variant = variant ? variant->c_str() : nullptr;
+    return options;
+  }
+
   static nb::list specs(const eyas_signature_t* s, const eyas_tensor_spec_t* specs, uint32_t count) {
     nb::list out;
     for (uint32_t i = 0; i < count; ++i) {
@@ -383,10 +413,14 @@ NB_MODULE(_core, m) {
       .def("measure_fma", &Device::measure_fma, nb::arg("milliseconds"))
       .def("measure_read", &Device::measure_read, nb::arg("bytes"), nb::arg("shared"), nb::arg("milliseconds"));
   nb::class_<Module>(m, "Module")
-      .def_static("open", &Module::open, nb::arg("path"), nb::arg("verify") = false, nb::arg("skip_digests") = false)
+      .def_static("open", &Module::open, nb::arg("path"), nb::arg("verify") = false, nb::arg("skip_digests") = false,
+                  nb::arg("device").none() = nb::none(), nb::arg("variant") = nb::none())
       .def_static("from_bytes", &Module::from_bytes, nb::arg("data"), nb::arg("verify") = false,
-                  nb::arg("skip_digests") = false)
+                  nb::arg("skip_digests") = false, nb::arg("device").none() = nb::none(),
+                  nb::arg("variant") = nb::none())
       .def("manifest", &Module::manifest)
+      .def("variants", &Module::variants)
+      .def("variant", &Module::variant)
       .def("functions", &Module::functions)
       .def("parameters", &Module::parameters)
       .def("states", &Module::states)
