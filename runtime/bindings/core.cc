@@ -35,14 +35,15 @@ void check(eyas_status_t status, PyObject* type) {
 nb::object text(const char* data, size_t length) {
   return nb::steal(PyUnicode_DecodeUTF8(data, (Py_ssize_t)length, "replace"));
 }
-nb::object text(const char* data) { return text(data, strlen(data)); }
+nb::object text(const char* data) {
+  return text(data, strlen(data));
+}
 
 class Device {
  public:
   Device(const std::string& driver, uint32_t threads) {
-    eyas_hal_device_options_t options;
-    eyas_hal_device_options_initialize(&options);
-    options.thread_count = threads;
+    const eyas_hal_option_t value = {"threads", threads, nullptr};
+    const eyas_hal_device_options_t options = {0, &value, threads ? 1u : 0u};
     check(eyas_hal_device_create(driver.c_str(), &options, &handle), call_error);
   }
   ~Device() { eyas_hal_device_release(handle); }
@@ -103,7 +104,8 @@ class Module {
     if (posix_memalign(&memory, 4096, length ? length : 1) != 0) throw std::bad_alloc();
     memcpy(memory, data.c_str(), length);
     auto module = std::make_unique<Module>();
-    eyas_status_t status = eyas_module_from_memory(memory, length, &options, free, memory, &module->handle);
+    eyas_status_t status =
+        eyas_module_from_memory(memory, length, &options, free, memory, &module->handle);
     if (status) free(memory);
     check(status, module_error);
     return module.release();
@@ -156,8 +158,8 @@ class Module {
       const eyas_parameter_t* p = eyas_module_parameter(handle, i);
       nb::list shape;
       for (uint32_t k = 0; k < p->rank; ++k) shape.append(p->dims[k]);
-      out.append(nb::make_tuple(text(p->name), text(eyas_dtype_name(p->dtype)), nb::tuple(shape), p->bytes,
-                                text(p->external), text(p->key)));
+      out.append(nb::make_tuple(text(p->name), text(eyas_dtype_name(p->dtype)), nb::tuple(shape),
+                                p->bytes, text(p->external), text(p->key)));
     }
     return out;
   }
@@ -178,7 +180,8 @@ class Module {
   void bind_parameter(uint32_t ordinal, nb::object buffer) {
     Py_buffer view;
     if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    eyas_status_t status = eyas_module_bind_parameter(handle, ordinal, view.buf, (uint64_t)view.len);
+    eyas_status_t status =
+        eyas_module_bind_parameter(handle, ordinal, view.buf, (uint64_t)view.len);
     PyBuffer_Release(&view);
     check(status, module_error);
     keep.append(buffer);
@@ -209,7 +212,8 @@ class Module {
           dims.append(text(dim == -1 ? "?" : s->symbols[-2 - dim].name));
         }
       }
-      out.append(nb::make_tuple(text(specs[i].name), text(eyas_dtype_name(specs[i].dtype)), nb::tuple(dims)));
+      out.append(nb::make_tuple(text(specs[i].name), text(eyas_dtype_name(specs[i].dtype)),
+                                nb::tuple(dims)));
     }
     return out;
   }
@@ -221,7 +225,11 @@ class Context {
  public:
   Context(Module& module, Device& device, uint64_t budget, bool profile) {
     eyas_context_options_t options = {budget, profile, 0};
-    check(eyas_context_create(module.handle, device.handle, &options, &handle), module_error);
+    eyas_loaded_module_t* loaded = nullptr;
+    check(eyas_loaded_module_create(module.handle, device.handle, &loaded), module_error);
+    eyas_status_t status = eyas_context_create(loaded, &options, &handle);
+    eyas_loaded_module_release(loaded);
+    check(status, module_error);
     module_handle = module.handle;
   }
   ~Context() { eyas_context_release(handle); }
@@ -229,8 +237,9 @@ class Context {
 
   uint64_t transient_bytes() const { return eyas_context_transient_bytes(handle); }
 
-  // (name, submission, wave, grid, start_ns, end_ns, shares, bindings, constants) per command since the last call of
-  // this, with shares as (worker, workgroups, start_ns, end_ns, busy_ns) and bindings as (address, bytes, access).
+  // (name, submission, wave, grid, start_ns, end_ns, shares, bindings, constants) per command since
+  // the last call of this, with shares as (worker, workgroups, start_ns, end_ns, busy_ns) and
+  // bindings as (address, bytes, access).
   nb::list profile() const {
     eyas_hal_profile_t profile = {};
     check(eyas_context_profile(handle, &profile), call_error);
@@ -251,10 +260,11 @@ class Context {
         const eyas_hal_profile_binding_t& b = profile.bindings[e.binding_begin + k];
         bindings.append(nb::make_tuple((uint64_t)(uintptr_t)b.address, b.length, b.access));
       }
-      for (size_t k = 0; k < e.constant_count; ++k) constants.append(profile.constants[e.constant_begin + k]);
-      out.append(nb::make_tuple(text(e.name), e.submission, e.wave,
-                                nb::make_tuple(e.grid[0], e.grid[1], e.grid[2]), e.start_ns, e.end_ns,
-                                nb::tuple(shares), nb::tuple(bindings), nb::tuple(constants)));
+      for (size_t k = 0; k < e.constant_count; ++k)
+        constants.append(profile.constants[e.constant_begin + k]);
+      out.append(nb::make_tuple(
+          text(e.name), e.submission, e.wave, nb::make_tuple(e.grid[0], e.grid[1], e.grid[2]),
+          e.start_ns, e.end_ns, nb::tuple(shares), nb::tuple(bindings), nb::tuple(constants)));
     }
     return out;
   }
@@ -308,7 +318,8 @@ class Function {
     check(eyas_module_lookup(context.module_handle, name.c_str(), &ordinal_), module_error);
     signature_ = eyas_module_function(context.module_handle, ordinal_);
     if (signature_->arg_count > kMaxTensors || signature_->result_count > kMaxTensors) {
-      PyErr_Format(module_error, "function '%s' has more than %zu arguments or results", signature_->name, kMaxTensors);
+      PyErr_Format(module_error, "function '%s' has more than %zu arguments or results",
+                   signature_->name, kMaxTensors);
       throw nb::python_error();
     }
   }
@@ -327,14 +338,14 @@ class Function {
   }
 
  private:
-  nb::object call_with(const nb::args& args, size_t count, Argument* arguments, eyas_tensor_t* tensors,
-                       eyas_tensor_t* results) const {
+  nb::object call_with(const nb::args& args, size_t count, Argument* arguments,
+                       eyas_tensor_t* tensors, eyas_tensor_t* results) const {
     bool is_torch = false;
     const size_t known = count < signature_->arg_count ? count : signature_->arg_count;
     for (size_t i = 0; i < known; ++i) {
       tensors[i].buffer = nullptr;
-      if (!read_argument(PyTuple_GET_ITEM(args.ptr(), (Py_ssize_t)i), signature_->args[i], (uint32_t)i, arguments[i],
-                         tensors[i], is_torch)) {
+      if (!read_argument(PyTuple_GET_ITEM(args.ptr(), (Py_ssize_t)i), signature_->args[i],
+                         (uint32_t)i, arguments[i], tensors[i], is_torch)) {
         throw nb::python_error();
       }
     }
@@ -342,7 +353,8 @@ class Function {
     eyas_status_t status = nullptr;
     {
       nb::gil_scoped_release unlocked;
-      status = eyas_context_invoke(context_, ordinal_, tensors, (uint32_t)count, results, result_count);
+      status =
+          eyas_context_invoke(context_, ordinal_, tensors, (uint32_t)count, results, result_count);
     }
     check(status, call_error);
     PyObject* out = nullptr;
@@ -392,7 +404,7 @@ nb::list drivers() {
 // The microkernels and the width that bytecode is run with.
 nb::tuple vmvx() {
   eyas_vmvx_info_t info;
-  check(eyas_vmvx_info(&info), module_error);
+  check(eyas_vmvx_info(nullptr, 0, &info), module_error);
   return nb::make_tuple(nb::str(info.kernels), info.width);
 }
 
@@ -411,7 +423,8 @@ NB_MODULE(_core, m) {
       .def(nb::init<const std::string&, uint32_t>(), nb::arg("driver"), nb::arg("threads") = 0)
       .def("info", &Device::info)
       .def("measure_fma", &Device::measure_fma, nb::arg("milliseconds"))
-      .def("measure_read", &Device::measure_read, nb::arg("bytes"), nb::arg("shared"), nb::arg("milliseconds"));
+      .def("measure_read", &Device::measure_read, nb::arg("bytes"), nb::arg("shared"),
+           nb::arg("milliseconds"));
   nb::class_<Module>(m, "Module")
       .def_static("open", &Module::open, nb::arg("path"), nb::arg("verify") = false, nb::arg("skip_digests") = false,
                   nb::arg("device").none() = nb::none(), nb::arg("variant") = nb::none())
@@ -426,8 +439,9 @@ NB_MODULE(_core, m) {
       .def("states", &Module::states)
       .def("bind_parameter", &Module::bind_parameter);
   nb::class_<Context>(m, "Context")
-      .def(nb::init<Module&, Device&, uint64_t, bool>(), nb::arg("module"), nb::arg("device"), nb::arg("budget") = 0,
-           nb::arg("profile") = false, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+      .def(nb::init<Module&, Device&, uint64_t, bool>(), nb::arg("module"), nb::arg("device"),
+           nb::arg("budget") = 0, nb::arg("profile") = false, nb::keep_alive<1, 2>(),
+           nb::keep_alive<1, 3>())
       .def("transient_bytes", &Context::transient_bytes)
       .def("get_state", &Context::get_state, nb::arg("index"), nb::arg("as_torch") = false)
       .def("set_state", &Context::set_state)

@@ -151,29 +151,33 @@ uint32_t dtype_of_extension(PyArray_Descr* descr) {
   const char* dot = strrchr(descr->typeobj->tp_name, '.');
   const char* name = dot ? dot + 1 : descr->typeobj->tp_name;
   for (const Extension& extension : extensions) {
-    if (strcmp(name, extension.name) == 0 && PyDataType_ELSIZE(descr) == eyas_dtype_bytes(extension.dtype)) {
+    if (strcmp(name, extension.name) == 0 &&
+        PyDataType_ELSIZE(descr) == eyas_dtype_bytes(extension.dtype)) {
       return extension.dtype;
     }
   }
   return 0;
 }
 
-// What the bytes of an argument count as: raw bytes may stand for any type of one byte that has no type of its own.
+// What the bytes of an argument count as: raw bytes may stand for any type of one byte that has no
+// type of its own.
 uint32_t count_as(uint32_t dtype, const eyas_tensor_spec_t& spec) {
   const bool raw = dtype == EYAS_DTYPE_U8 || dtype == EYAS_DTYPE_I8;
   return raw && spec.dtype >= EYAS_DTYPE_F8E4M3FN ? spec.dtype : dtype;
 }
 
-bool read_numpy(PyArrayObject* array, const eyas_tensor_spec_t& spec, uint32_t index, Argument& argument,
-                eyas_tensor_t& tensor) {
+bool read_numpy(PyArrayObject* array, const eyas_tensor_spec_t& spec, uint32_t index,
+                Argument& argument, eyas_tensor_t& tensor) {
   PyArray_Descr* descr = PyArray_DESCR(array);
   uint32_t dtype = dtype_of_type_num(descr->type_num);
   if (!dtype) dtype = dtype_of_extension(descr);
   if (!dtype) {
-    return wrong(spec, index, "an array of %R cannot be passed; convert it with .astype", (PyObject*)descr);
+    return wrong(spec, index, "an array of %R cannot be passed; convert it with .astype",
+                 (PyObject*)descr);
   }
   int rank = PyArray_NDIM(array);
-  if (rank > EYAS_MAX_RANK) return wrong(spec, index, "an array of %R has too many dimensions", (PyObject*)descr);
+  if (rank > EYAS_MAX_RANK)
+    return wrong(spec, index, "an array of %R has too many dimensions", (PyObject*)descr);
   const bool swapped = !PyArray_ISNOTSWAPPED(array);
   if (swapped || !PyArray_IS_C_CONTIGUOUS(array) || !PyArray_ISALIGNED(array)) {
     PyArray_Descr* native = descr;
@@ -183,7 +187,8 @@ bool read_numpy(PyArrayObject* array, const eyas_tensor_spec_t& spec, uint32_t i
     } else {
       Py_INCREF(native);
     }
-    argument.object = PyArray_FromArray(array, native, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
+    argument.object = PyArray_FromArray(
+        array, native, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
     if (!argument.object) return false;
     array = (PyArrayObject*)argument.object;
   } else {
@@ -211,8 +216,8 @@ void store_bfloat16(double value, unsigned char* out) {
 }
 
 // A Python number for a tensor without dimensions.
-bool read_scalar(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index, Argument& argument,
-                 eyas_tensor_t& tensor) {
+bool read_scalar(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index,
+                 Argument& argument, eyas_tensor_t& tensor) {
   unsigned char* out = argument.scalar;
   tensor.data = out;
   tensor.dtype = spec.dtype;
@@ -222,7 +227,8 @@ bool read_scalar(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t inde
     case EYAS_DTYPE_F32:
     case EYAS_DTYPE_F16:
     case EYAS_DTYPE_BF16: {
-      if (PyComplex_Check(object)) return wrong(spec, index, "the complex number %R does not fit a real tensor", object);
+      if (PyComplex_Check(object))
+        return wrong(spec, index, "the complex number %R does not fit a real tensor", object);
       double value = PyFloat_AsDouble(object);
       if (value == -1.0 && PyErr_Occurred()) return false;
       if (spec.dtype == EYAS_DTYPE_F64) {
@@ -260,7 +266,9 @@ bool read_scalar(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t inde
     case EYAS_DTYPE_F8E5M2FNUZ:
     case EYAS_DTYPE_F8E8M0:
     case EYAS_DTYPE_F4E2M1:
-      return wrong(spec, index, "%R has to be an array of the argument's type, for example of ml_dtypes", object);
+      return wrong(spec, index,
+                   "%R has to be an array of the argument's type, for example of ml_dtypes",
+                   object);
     default: {
       if (!PyLong_Check(object)) return wrong(spec, index, "%R is not an integer", object);
       const Extension* extension = extension_of_dtype(spec.dtype);
@@ -274,13 +282,15 @@ bool read_scalar(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t inde
         int overflow = 0;
         long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
         value = (uint64_t)number;
-        fits = !overflow && (bits == 64 || (number >= -(1ll << (bits - 1)) && number < (1ll << (bits - 1))));
+        fits = !overflow &&
+               (bits == 64 || (number >= -(1ll << (bits - 1)) && number < (1ll << (bits - 1))));
       } else {
         value = PyLong_AsUnsignedLongLong(object);
         fits = !PyErr_Occurred() && (bits == 64 || value < (1ull << bits));
         PyErr_Clear();
       }
-      if (!fits) return wrong(spec, index, "%R is outside the range of the argument's type", object);
+      if (!fits)
+        return wrong(spec, index, "%R is outside the range of the argument's type", object);
       if (bits < 8) value &= (1u << bits) - 1;
       memcpy(out, &value, bits < 8 ? 1 : bits / 8);  // little-endian
       return true;
@@ -329,8 +339,8 @@ bool is_torch_tensor(PyObject* object) {
   return PyObject_TypeCheck(object, torch_tensor_type);
 }
 
-bool read_dlpack(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index, Argument& argument,
-                 eyas_tensor_t& tensor, bool is_torch, bool retry) {
+bool read_dlpack(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index,
+                 Argument& argument, eyas_tensor_t& tensor, bool is_torch, bool retry) {
   PyObject* capsule = is_torch ? PyObject_CallOneArg(torch_to_dlpack, object)
                                : PyObject_CallMethodNoArgs(object, dlpack_name);
   if (!capsule) return false;
@@ -344,17 +354,23 @@ bool read_dlpack(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t inde
   const dlpack::Tensor& t = managed->tensor;
   PyObject* type = (PyObject*)Py_TYPE(object);
   if (t.device_type != dlpack::kCpu) {
-    return wrong(spec, index, "the tensor (%R) is not in CPU memory; move it there first, for example with .cpu()", type);
+    return wrong(
+        spec, index,
+        "the tensor (%R) is not in CPU memory; move it there first, for example with .cpu()", type);
   }
   uint32_t dtype = dtype_of_dlpack(t.dtype);
-  if (!dtype) return wrong(spec, index, "the element type of this tensor (%R) is not one that modules take", type);
-  if (t.ndim > EYAS_MAX_RANK) return wrong(spec, index, "this tensor (%R) has too many dimensions", type);
+  if (!dtype)
+    return wrong(spec, index, "the element type of this tensor (%R) is not one that modules take",
+                 type);
+  if (t.ndim > EYAS_MAX_RANK)
+    return wrong(spec, index, "this tensor (%R) has too many dimensions", type);
   uintptr_t data = (uintptr_t)t.data + t.byte_offset;
   uint32_t element = eyas_dtype_bytes(dtype);
   if (!is_row_major(t) || data % (element < 8 ? element : 8) != 0) {
     managed->deleter(managed);
     argument.managed = nullptr;
-    if (retry) return wrong(spec, index, "this tensor (%R) cannot be brought into row-major order", type);
+    if (retry)
+      return wrong(spec, index, "this tensor (%R) cannot be brought into row-major order", type);
     PyObject* copy = nullptr;
     if (is_torch) {
       copy = PyObject_CallMethod(object, "contiguous", nullptr);
@@ -385,7 +401,8 @@ void release_capsule(PyObject* capsule) {
 // The result's memory. Local devices only hand out mappable buffers, which stay mapped for good.
 void* map_result(const eyas_tensor_t& tensor) {
   void* data = nullptr;
-  eyas_status_t status = eyas_hal_buffer_map(tensor.buffer, EYAS_HAL_ACCESS_READ_WRITE, 0, EYAS_HAL_WHOLE, &data);
+  eyas_status_t status =
+      eyas_hal_buffer_map(tensor.buffer, EYAS_HAL_ACCESS_READ_WRITE, 0, EYAS_HAL_WHOLE, &data);
   if (!status) return data;
   PyErr_SetString(call_error, eyas_status_message(status));
   eyas_status_free(status);
@@ -406,7 +423,8 @@ PyArray_Descr* result_descr(uint32_t dtype) {
     Py_XDECREF(type);
     Py_XDECREF(module);
   }
-  if (!extension->descr) return PyArray_DescrFromType(extension->bits == 16 ? NPY_UINT16 : NPY_UINT8);
+  if (!extension->descr)
+    return PyArray_DescrFromType(extension->bits == 16 ? NPY_UINT16 : NPY_UINT8);
   Py_INCREF(extension->descr);
   return extension->descr;
 }
@@ -419,9 +437,10 @@ bool initialize_tensors() {
   return dlpack_name != nullptr;
 }
 
-bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index, Argument& argument,
-                   eyas_tensor_t& tensor, bool& is_torch) {
-  if (PyArray_Check(object)) return read_numpy((PyArrayObject*)object, spec, index, argument, tensor);
+bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index,
+                   Argument& argument, eyas_tensor_t& tensor, bool& is_torch) {
+  if (PyArray_Check(object))
+    return read_numpy((PyArrayObject*)object, spec, index, argument, tensor);
   if (PyArray_IsScalar(object, Generic)) {
     PyObject* array = PyArray_FromScalar(object, nullptr);
     if (!array) return false;
@@ -431,7 +450,8 @@ bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t in
   }
   if (PyFloat_Check(object) || PyLong_Check(object) || PyComplex_Check(object)) {
     if (spec.rank == 0) return read_scalar(object, spec, index, argument, tensor);
-    return wrong(spec, index, "the number %R is not an array; this argument has dimensions", object);
+    return wrong(spec, index, "the number %R is not an array; this argument has dimensions",
+                 object);
   }
   if (is_torch_tensor(object)) {
     is_torch = true;
@@ -447,7 +467,8 @@ bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t in
     }
     return read_dlpack(object, spec, index, argument, tensor, false, false);
   }
-  return wrong(spec, index, "expected an array (NumPy, torch, or anything with __dlpack__), got %R", (PyObject*)Py_TYPE(object));
+  return wrong(spec, index, "expected an array (NumPy, torch, or anything with __dlpack__), got %R",
+               (PyObject*)Py_TYPE(object));
 }
 
 PyObject* write_numpy(const eyas_tensor_t& tensor) {
@@ -465,7 +486,8 @@ PyObject* write_numpy(const eyas_tensor_t& tensor) {
     return nullptr;
   }
   if (bytes <= kCopyBytes) {
-    PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, (int)tensor.rank, dims, nullptr, nullptr, 0, nullptr);
+    PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, (int)tensor.rank, dims, nullptr,
+                                           nullptr, 0, nullptr);
     if (array && bytes) memcpy(PyArray_DATA((PyArrayObject*)array), data, bytes);
     eyas_hal_buffer_release(tensor.buffer);
     return array;
@@ -476,8 +498,8 @@ PyObject* write_numpy(const eyas_tensor_t& tensor) {
     eyas_hal_buffer_release(tensor.buffer);
     return nullptr;
   }
-  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, (int)tensor.rank, dims, nullptr, data,
-                                         NPY_ARRAY_CARRAY, nullptr);
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, (int)tensor.rank, dims, nullptr,
+                                         data, NPY_ARRAY_CARRAY, nullptr);
   if (!array || PyArray_SetBaseObject((PyArrayObject*)array, capsule) != 0) {  // steals the capsule
     if (!array) Py_DECREF(capsule);
     Py_XDECREF(array);
@@ -501,8 +523,9 @@ PyObject* write_torch(const eyas_tensor_t& tensor) {
     result->strides[i] = stride;
     stride *= tensor.dims[i] > 0 ? tensor.dims[i] : 1;
   }
-  result->managed.tensor = {data, dlpack::kCpu, 0, (int32_t)tensor.rank, dlpack_types[tensor.dtype],
-                            result->dims, result->strides, 0};
+  result->managed.tensor = {
+      data,         dlpack::kCpu,    0, (int32_t)tensor.rank, dlpack_types[tensor.dtype],
+      result->dims, result->strides, 0};
   result->managed.manager = tensor.buffer;
   result->managed.deleter = [](dlpack::ManagedTensor* self) {
     eyas_hal_buffer_release((eyas_hal_buffer_t*)self->manager);

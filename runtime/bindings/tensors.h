@@ -11,7 +11,7 @@ namespace eyas {
 
 // What keeps one argument's memory valid during a call.
 struct Argument {
-  PyObject* object = nullptr;              // owned
+  PyObject* object = nullptr;                // owned
   dlpack::ManagedTensor* managed = nullptr;  // owned
   alignas(16) unsigned char scalar[16];
 
@@ -27,10 +27,10 @@ struct Argument {
 // Loads NumPy's C API. False with a Python error set.
 bool initialize_tensors();
 
-// Reads an argument for `spec`. False with a Python error set (CallError, or what the object raised).
-// Sets `is_torch` when the object is a torch tensor.
-bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index, Argument& argument,
-                   eyas_tensor_t& tensor, bool& is_torch);
+// Reads an argument for `spec`. False with a Python error set (CallError, or what the object
+// raised). Sets `is_torch` when the object is a torch tensor.
+bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index,
+                   Argument& argument, eyas_tensor_t& tensor, bool& is_torch);
 
 // A NumPy array or a torch tensor that owns the result's memory; takes `tensor.buffer`. NULL with a
 // Python error set.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from eyas.errors import EyasError
+from eyas.errors import EyasError, require
 
 if TYPE_CHECKING:
     from eyas.api import compile, export, training_step
@@ -32,6 +32,8 @@ _LAZY = {
     "Target": "eyas.targets",
 }
 
+_COMPILES = ("compile", "export", "training_step", "verify")
+
 __all__ = [
     "Entry",
     "EyasError",
@@ -48,6 +50,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _COMPILES:
+        require("torch_mlir", f"eyas.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'eyas' has no attribute '{name}'; public names: {', '.join(__all__)}")

@@ -18,12 +18,12 @@ extern "C" {
 
 // What all workgroups of one dispatch share. Read-only for the executable.
 typedef struct eyas_dispatch_t {
-  void* const* bindings;            // base pointer of each binding, 64-byte aligned unless imported
-  const uint64_t* binding_bytes;    // size of each binding's range
-  const int64_t* constants;         // push constants: dynamic dimensions, offsets, scalars
+  void* const* bindings;          // base pointer of each binding, 64-byte aligned unless imported
+  const uint64_t* binding_bytes;  // size of each binding's range
+  const int64_t* constants;       // push constants: dynamic dimensions, offsets, scalars
   uint32_t binding_count;
   uint32_t constant_count;
-  uint32_t workgroup_count[3];      // the grid
+  uint32_t workgroup_count[3];  // the grid
   uint32_t reserved;
 } eyas_dispatch_t;
 
@@ -32,14 +32,14 @@ typedef struct eyas_dispatch_t {
 
 // What one workgroup knows of itself.
 typedef struct eyas_workgroup_t {
-  uint32_t id[3];                   // position in the grid
-  uint32_t worker;                  // which worker thread runs it, from 0
-  void* scratch;                    // memory of this worker alone, 64-byte aligned
+  uint32_t id[3];   // position in the grid
+  uint32_t worker;  // which worker thread runs it, from 0
+  void* scratch;    // memory of this worker alone, 64-byte aligned
   uint64_t scratch_bytes;
 } eyas_workgroup_t;
 
-// What a workgroup returns when a value in the data is not allowed, such as an index out of range. Memory stays safe:
-// reads at computed positions are clamped.
+// What a workgroup returns when a value in the data is not allowed, such as an index out of range.
+// Memory stays safe: reads at computed positions are clamped.
 #define EYAS_WORKGROUP_BAD_DATA 1
 
 // Returns 0 when the workgroup succeeded; anything else fails the submission.

@@ -48,8 +48,8 @@ typedef enum eyas_dtype_t {
   EYAS_DTYPE_U2 = 25,
 } eyas_dtype_t;
 
-uint32_t eyas_dtype_bytes(uint32_t dtype);     // 0 for an unknown number
-const char* eyas_dtype_name(uint32_t dtype);   // "f32"; "?" for an unknown number
+uint32_t eyas_dtype_bytes(uint32_t dtype);    // 0 for an unknown number
+const char* eyas_dtype_name(uint32_t dtype);  // "f32"; "?" for an unknown number
 
 // A symbolic dimension: min <= value <= max and value % multiple == 0.
 typedef struct eyas_symbol_t {
@@ -113,8 +113,8 @@ typedef struct eyas_variant_t {
 } eyas_variant_t;
 
 typedef struct eyas_module_options_t {
-  // Check the digest of the weights whatever their size. Off, only up to 16 MiB of them are checked,
-  // so that opening a large module does not read it.
+  // Check the digest of the weights whatever their size. Off, only up to 16 MiB of them are
+  // checked, so that opening a large module does not read it.
   bool verify_parameters;
   // Do not check digests at all. For fuzzers, which must reach the parsers behind them.
   bool skip_digests;

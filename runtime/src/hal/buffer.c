@@ -83,9 +83,15 @@ eyas_status_t eyas_hal_buffer_import(eyas_hal_device_t* device, uint32_t usage, 
 
 eyas_status_t eyas_hal_buffer_subspan(eyas_hal_buffer_t* parent, uint64_t offset, uint64_t length,
                                       eyas_hal_buffer_t** out_buffer) {
+  return eyas_hal_buffer_view(parent, parent->access, offset, length, out_buffer);
+}
+
+eyas_status_t eyas_hal_buffer_view(eyas_hal_buffer_t* parent, uint32_t access, uint64_t offset,
+                                   uint64_t length, eyas_hal_buffer_t** out_buffer) {
   *out_buffer = NULL;
   EYAS_RETURN_IF_ERROR(eyas_hal_buffer_check_range(parent, offset, &length, "subspan"));
-  eyas_hal_buffer_t* buffer = new_buffer(parent->device, parent->usage, parent->access, length);
+  eyas_hal_buffer_t* buffer =
+      new_buffer(parent->device, parent->usage, parent->access & access, length);
   if (!buffer) return no_memory();
   buffer->memory = parent->memory;
   buffer->root = eyas_hal_buffer_retain(parent->root);
@@ -123,6 +129,10 @@ uint64_t eyas_hal_buffer_length(const eyas_hal_buffer_t* buffer) {
 
 uint32_t eyas_hal_buffer_access(const eyas_hal_buffer_t* buffer) {
   return buffer->access;
+}
+
+uint32_t eyas_hal_buffer_memory(const eyas_hal_buffer_t* buffer) {
+  return buffer->memory;
 }
 
 static eyas_status_t check_access(const eyas_hal_buffer_t* buffer, uint32_t access) {

@@ -41,7 +41,8 @@ static int32_t run_read_shared(const eyas_dispatch_t* dispatch, const eyas_workg
 static int32_t run_read_own(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   uint64_t bytes = (uint64_t)dispatch->constants[1], sum = 0;
   const char* data = (const char*)dispatch->bindings[1] + bytes * workgroup->worker;
-  for (int64_t i = 0; i < dispatch->constants[2]; ++i) sum += kernels_of(dispatch)->read(data, bytes);
+  for (int64_t i = 0; i < dispatch->constants[2]; ++i)
+    sum += kernels_of(dispatch)->read(data, bytes);
   *result_of(dispatch, workgroup) = sum;
   return 0;
 }
@@ -161,11 +162,12 @@ eyas_status_t eyas_measure_read(eyas_hal_device_t* device, uint64_t bytes, bool 
   };
   const uint32_t parts = shared ? setting.workgroups : 1;
   const uint64_t slice = bytes / parts / EYAS_MEASURE_READ_STEP * EYAS_MEASURE_READ_STEP;
-  if (slice == 0 || !eyas_checked_mul(slice, shared ? parts : info.worker_count, &setting.data_bytes)) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
-                            "cannot measure reads of %llu bytes on %u workers; at least %u are needed",
-                            (unsigned long long)bytes, info.worker_count,
-                            parts * EYAS_MEASURE_READ_STEP);
+  if (slice == 0 ||
+      !eyas_checked_mul(slice, shared ? parts : info.worker_count, &setting.data_bytes)) {
+    return eyas_status_make(
+        EYAS_STATUS_INVALID_ARGUMENT,
+        "cannot measure reads of %llu bytes on %u workers; at least %u are needed",
+        (unsigned long long)bytes, info.worker_count, parts * EYAS_MEASURE_READ_STEP);
   }
   const uint64_t times = shared || slice >= READ_BYTES ? 1 : READ_BYTES / slice;
   setting.constants[0] = (int64_t)(intptr_t)&kernels;

@@ -5,10 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The widest that this processor has. The result depends on all of the work, so that none can be left out.
+// The widest that this processor has. The result depends on all of the work, so that none can be
+// left out.
 typedef struct eyas_measure_kernels_t {
   float (*fma)(uint64_t rounds);
-  uint64_t (*read)(const void* data, size_t bytes);  // `bytes` is a multiple of EYAS_MEASURE_READ_STEP
+  uint64_t (*read)(const void* data,
+                   size_t bytes);  // `bytes` is a multiple of EYAS_MEASURE_READ_STEP
   uint64_t flops_per_round;
 } eyas_measure_kernels_t;
 

@@ -63,7 +63,8 @@ static eyas_status_t choose_variant(eyas_module_t* m, const eyas_module_options_
 static eyas_status_t find_executables(eyas_module_t* m) {
   const eyas_program_t* p = &m->program;
   m->executables = calloc((size_t)p->executable_count + 1, sizeof(*m->executables));
-  if (!m->executables) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
+  if (!m->executables)
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
   for (uint32_t i = 0; i < p->executable_count; ++i) {
     char name[512];
     // Named after the format up to its machine: "elf-x86_64" is an .elf.
@@ -90,11 +91,12 @@ static eyas_status_t find_parameters(eyas_module_t* m) {
     if (parameter->external[0]) continue;
     uint64_t available = m->parameters ? m->parameters->length : 0;
     if (!eyas_range_fits(parameter->offset, parameter->bytes, available)) {
-      return eyas_status_make(EYAS_STATUS_CORRUPT,
-                              "parameter '%s' needs bytes %llu to %llu of parameters.bin, which has %llu",
-                              parameter->name, (unsigned long long)parameter->offset,
-                              (unsigned long long)(parameter->offset + parameter->bytes),
-                              (unsigned long long)available);
+      return eyas_status_make(
+          EYAS_STATUS_CORRUPT,
+          "parameter '%s' needs bytes %llu to %llu of parameters.bin, which has %llu",
+          parameter->name, (unsigned long long)parameter->offset,
+          (unsigned long long)(parameter->offset + parameter->bytes),
+          (unsigned long long)available);
     }
     static const uint8_t nothing[64] __attribute__((aligned(64))) = {0};
     m->parameter_data[i] = m->parameters ? m->parameters->data + parameter->offset : nothing;
@@ -131,7 +133,8 @@ eyas_status_t eyas_module_from_memory(const void* data, size_t length,
                                       void (*release)(void* user), void* user,
                                       eyas_module_t** out_module) {
   if ((uintptr_t)data % 64 != 0) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "a module in memory must be 64-byte aligned");
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "a module in memory must be 64-byte aligned");
   }
   eyas_module_t* module = calloc(1, sizeof(*module));
   if (!module) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
@@ -175,8 +178,8 @@ static eyas_status_t map_file(const char* path, mapping_t* mapping) {
     mapping->length = (size_t)stat.st_size;
     mapping->data = mmap(NULL, mapping->length, PROT_READ, MAP_PRIVATE, file, 0);
     if (mapping->data == MAP_FAILED) {
-      status = eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "cannot map its %zu bytes into memory",
-                                mapping->length);
+      status = eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
+                                "cannot map its %zu bytes into memory", mapping->length);
     }
   }
   close(file);
@@ -192,8 +195,8 @@ eyas_status_t eyas_module_open(const char* path, const eyas_module_options_t* op
     free(mapping);
     return eyas_status_annotate(status, "%s", path);
   }
-  status = eyas_module_from_memory(mapping->data, mapping->length, options, release_mapping, mapping,
-                                   out_module);
+  status = eyas_module_from_memory(mapping->data, mapping->length, options, release_mapping,
+                                   mapping, out_module);
   if (status) release_mapping(mapping);
   return eyas_status_annotate(status, "%s", path);
 }
@@ -225,9 +228,9 @@ eyas_status_t eyas_module_lookup(const eyas_module_t* module, const char* name,
       return NULL;
     }
   }
-  return eyas_status_make(EYAS_STATUS_NOT_FOUND, "the module has no function '%s'; it has %u, the first is '%s'",
-                          name, p->function_count,
-                          p->function_count ? p->functions[0].signature.name : "");
+  return eyas_status_make(
+      EYAS_STATUS_NOT_FOUND, "the module has no function '%s'; it has %u, the first is '%s'", name,
+      p->function_count, p->function_count ? p->functions[0].signature.name : "");
 }
 
 uint32_t eyas_module_parameter_count(const eyas_module_t* module) {
@@ -252,7 +255,8 @@ eyas_status_t eyas_module_bind_parameter(eyas_module_t* module, uint32_t ordinal
                                          uint64_t length) {
   const eyas_parameter_t* p = eyas_module_parameter(module, ordinal);
   if (!p || !p->external[0]) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "parameter %u is not an external one", ordinal);
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "parameter %u is not an external one",
+                            ordinal);
   }
   if (length != p->bytes || !data) {
     return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,

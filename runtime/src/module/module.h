@@ -15,9 +15,9 @@ struct eyas_module_t {
   char folder[256];                        // of the program's entries: "" or "variants/NAME/"
   eyas_program_t program;
   const eyas_entry_t* manifest;
-  const eyas_entry_t* parameters;          // NULL when the module has none of its own
-  const eyas_entry_t** executables;        // one per executable of the program
-  const uint8_t** parameter_data;          // one per parameter; NULL: external and not bound yet
+  const eyas_entry_t* parameters;    // NULL when the module has none of its own
+  const eyas_entry_t** executables;  // one per executable of the program
+  const uint8_t** parameter_data;    // one per parameter; NULL: external and not bound yet
   void (*release)(void* user);
   void* user;
 };

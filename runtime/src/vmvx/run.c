@@ -64,18 +64,15 @@ int32_t eyas_vmvx_run(const eyas_vmvx_function_t* function, const eyas_dispatch_
                       eyas_workgroup_t* workgroup, uint64_t count, uint64_t budget) {
   const size_t scalar_bytes = ALIGN_UP(function->scalar_count * sizeof(int64_t));
   const size_t buffers_bytes = ALIGN_UP(MAX_BUFFERS * sizeof(eyas_vmvx_buffer_t));
-  const size_t tiles_bytes =
-      function->tile_count
-          ? (function->tile_count + EYAS_VMVX_SPARE_TILES) * (size_t)EYAS_VMVX_TILE_STRIDE
-          : 0;
+  const size_t tiles_bytes = function->tile_count ? (function->tile_count + EYAS_VMVX_SPARE_TILES) *
+                                                        (size_t)EYAS_VMVX_TILE_STRIDE
+                                                  : 0;
   const size_t bytes = buffers_bytes + scalar_bytes + tiles_bytes;
   char* memory = workgroup->scratch;
   char* heap = NULL;
   uint64_t released[EYAS_VMVX_MAX_LOCALS / 64] = {0};
-  eyas_vmvx_frame_t frame = {.function = function,
-                             .dispatch = dispatch,
-                             .workgroup = workgroup,
-                             .released = released};
+  eyas_vmvx_frame_t frame = {
+      .function = function, .dispatch = dispatch, .workgroup = workgroup, .released = released};
   if (bytes <= workgroup->scratch_bytes) {
     frame.local_at = memory + bytes;
     frame.local_end = memory + (workgroup->scratch_bytes & ~(uint64_t)63);

@@ -100,9 +100,9 @@ int main(int argument_count, char** arguments) {
   static const char* const names[] = {"nothing", "spin"};
   static const eyas_dispatch_fn_t functions[] = {nothing, spin};
   for (size_t driver = eyas_hal_driver_count(); driver-- > 0;) {
-    eyas_hal_device_options_t options;
-    eyas_hal_device_options_initialize(&options);
-    if (argument_count > 1) options.thread_count = (uint32_t)atoi(arguments[1]);
+    const eyas_hal_option_t threads = {
+        .name = "threads", .number = argument_count > 1 ? (uint64_t)atoi(arguments[1]) : 0};
+    const eyas_hal_device_options_t options = {.values = &threads, .value_count = 1};
     eyas_hal_device_t* device = NULL;
     eyas_hal_executable_t* executable = NULL;
     must(eyas_hal_device_create(eyas_hal_driver_name(driver), &options, &device));

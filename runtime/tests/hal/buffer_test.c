@@ -7,18 +7,24 @@ static void test_drivers(void) {
   eyas_hal_device_t* device = NULL;
   CHECK_FAILS(eyas_hal_device_create("quantum", NULL, &device), NOT_FOUND, "local-task");
   CHECK_FAILS(eyas_hal_device_create(NULL, NULL, &device), INVALID_ARGUMENT, "NULL");
-  eyas_hal_device_options_t options;
-  eyas_hal_device_options_initialize(&options);
-  options.device_index = 9;
-  CHECK_FAILS(eyas_hal_device_create("local-sync", &options, &device), OUT_OF_RANGE, "index 9");
-  eyas_hal_device_options_initialize(&options);
-  options.thread_count = EYAS_HAL_MAX_WORKERS + 1;
-  CHECK_FAILS(eyas_hal_device_create("local-task", &options, &device), RESOURCE_EXHAUSTED,
-              "EYAS_HAL_MAX_WORKERS");
-  options.thread_count = 4;
-  options.scratch_bytes = UINT64_MAX / 2;
+  CHECK_FAILS(eyas_hal_device_create("local-sync", &(eyas_hal_device_options_t){.device_index = 9},
+                                     &device),
+              OUT_OF_RANGE, "index 9");
+  eyas_hal_option_t value = {.name = "threads", .number = EYAS_HAL_MAX_WORKERS + 1};
+  const eyas_hal_device_options_t options = {.values = &value, .value_count = 1};
+  CHECK_FAILS(eyas_hal_device_create("local-task", &options, &device), OUT_OF_RANGE,
+              "threads=1025 for a 'local-task' device; allowed is 0 to 1024");
+  value = (eyas_hal_option_t){.name = "scratch_bytes", .number = UINT64_MAX / 2};
   CHECK_FAILS(eyas_hal_device_create("local-task", &options, &device), RESOURCE_EXHAUSTED,
               "scratch");
+  value = (eyas_hal_option_t){.name = "warp"};
+  CHECK_FAILS(eyas_hal_device_create("local-task", &options, &device), INVALID_ARGUMENT,
+              "no option 'warp'; it has: threads, scratch_bytes, spin_us, step_budget");
+  value = (eyas_hal_option_t){.name = "threads", .text = "many"};
+  CHECK_FAILS(eyas_hal_device_create("local-task", &options, &device), INVALID_ARGUMENT,
+              "threads of a 'local-task' device is a number");
+  CHECK(strcmp(eyas_hal_driver_option("local-task", 0)->name, "threads") == 0);
+  CHECK(!eyas_hal_driver_option("local-task", 99) && !eyas_hal_driver_option("quantum", 0));
   CHECK(device == NULL);
   uint32_t count = 0;
   CHECK_OK(eyas_hal_driver_device_count("local-task", &count));
@@ -29,6 +35,7 @@ static void test_drivers(void) {
   CHECK(info.worker_count >= 1 && info.scratch_bytes == EYAS_MIN_SCRATCH_BYTES);
   CHECK(strcmp(info.driver, "local-task") == 0 && info.name[0] != 0);
   CHECK(info.memory_type_count == 1 && (info.memory_types[0] & EYAS_HAL_MEMORY_HOST_VISIBLE));
+  CHECK(info.host_visible && !info.asynchronous);
   CHECK(!eyas_hal_device_supports_format(device, "spirv"));
   CHECK(!eyas_hal_device_supports_format(device, NULL));
   eyas_hal_device_release(device);
@@ -56,7 +63,8 @@ static void test_allocate(eyas_hal_device_t* device) {
   CHECK(buffer == NULL);
 }
 
-static void* allocate_mapped(eyas_hal_device_t* device, uint64_t bytes, eyas_hal_buffer_t** buffer) {
+static void* allocate_mapped(eyas_hal_device_t* device, uint64_t bytes,
+                             eyas_hal_buffer_t** buffer) {
   *buffer = new_buffer(device, bytes);
   void* pointer = map(*buffer);
   memset(pointer, 1, bytes);

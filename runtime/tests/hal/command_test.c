@@ -337,7 +337,8 @@ static void test_profile(eyas_hal_device_t* device) {
     CHECK(binding->address == profile.bindings[events[0].binding_begin].address);
     CHECK(binding->access == EYAS_HAL_ACCESS_READ_WRITE);
     CHECK(events[0].constant_count == 0 && events[1].constant_count == 1);
-    CHECK(profile.constants[events[1].constant_begin] == 1 && profile.constants[events[2].constant_begin] == 5);
+    CHECK(profile.constants[events[1].constant_begin] == 1 &&
+          profile.constants[events[2].constant_begin] == 5);
   }
   eyas_hal_profile_clear(&profile);
   CHECK(profile.event_count == 0 && !profile.events);

@@ -14,10 +14,9 @@
 static inline void for_each_device(void (*test)(eyas_hal_device_t* device)) {
   for (size_t i = 0; i < eyas_hal_driver_count(); ++i) {
     for (uint32_t spin_us = 0; spin_us <= 50; spin_us += 50) {
-      eyas_hal_device_options_t options;
-      eyas_hal_device_options_initialize(&options);
-      options.thread_count = 4;
-      options.spin_us = spin_us;
+      const eyas_hal_option_t values[] = {{.name = "threads", .number = 4},
+                                          {.name = "spin_us", .number = spin_us}};
+      const eyas_hal_device_options_t options = {.values = values, .value_count = 2};
       eyas_hal_device_t* device = NULL;
       if (!CHECK_OK(eyas_hal_device_create(eyas_hal_driver_name(i), &options, &device))) continue;
       test(device);
@@ -93,7 +92,8 @@ static int32_t kernel_fail(const eyas_dispatch_t* dispatch, const eyas_workgroup
 
 // binding 0 [2]: checks what it is told about itself; uses all of its scratch.
 static int32_t kernel_inspect(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
-  if ((uintptr_t)workgroup->scratch % 64 || workgroup->scratch_bytes < EYAS_MIN_SCRATCH_BYTES) return 1;
+  if ((uintptr_t)workgroup->scratch % 64 || workgroup->scratch_bytes < EYAS_MIN_SCRATCH_BYTES)
+    return 1;
   char* scratch = workgroup->scratch;
   memset(scratch, (int)workgroup->worker, workgroup->scratch_bytes);
   for (uint64_t i = 0; i < workgroup->scratch_bytes; i += 997) {

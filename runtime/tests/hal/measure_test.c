@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "hal/measure_kernels.h"
 #include "hal/fixture.h"
+#include "hal/measure_kernels.h"
 
 static void test_measure(eyas_hal_device_t* device) {
   double flops = 0, memory = 0, cache = 0;

@@ -157,9 +157,8 @@ static void test_load(eyas_hal_device_t* device) {
 static void test_budget(void) {
   static bytes_t b;
   make_executable(&b);
-  eyas_hal_device_options_t options;
-  eyas_hal_device_options_initialize(&options);
-  options.step_budget = 1000;
+  const eyas_hal_option_t budget = {.name = "step_budget", .number = 1000};
+  const eyas_hal_device_options_t options = {.values = &budget, .value_count = 1};
   eyas_hal_device_t* device = NULL;
   eyas_hal_executable_t* executable = NULL;
   CHECK_OK(eyas_hal_device_create("local-sync", &options, &device));

@@ -7,6 +7,7 @@ import platform
 from functools import lru_cache
 from pathlib import Path
 
+from eyas import knobs
 from eyas.errors import TargetError
 from eyas.targets import facts
 from eyas.targets.cpu import CpuTarget
@@ -30,7 +31,19 @@ def detect() -> CpuTarget:
         )
     # LLVM reads CPUID together with XGETBV (or HWCAP), so what the kernel or hypervisor masks is reported as absent.
     features = dict(llvm.get_host_cpu_features())
-    return target_for(arch_name, llvm.get_host_cpu_name(), features, read_caches(), count_cores())
+    found = target_for(arch_name, llvm.get_host_cpu_name(), features, read_caches(), count_cores())
+    return found if knobs.host() is None else _taken_for(knobs.host() or "", found)
+
+
+def _taken_for(level: str, found: CpuTarget) -> CpuTarget:
+    """The target of that name, with this machine's caches and cores."""
+    if level not in facts.ARCHES[found.arch].cpus:
+        raise TargetError(f"EYAS_HOST is '{level}', which is no CPU of {found.arch}")
+    taken = target_for(found.arch, level, {}, read_caches(), count_cores())
+    missing = sorted(taken.feature_set - found.feature_set)
+    if missing:
+        raise TargetError(f"EYAS_HOST is '{level}', and this machine has not all of it: {', '.join(missing)}")
+    return taken
 
 
 def count_cores() -> int:

@@ -16,13 +16,13 @@ typedef struct eyas_hal_local_command_t {
   uint32_t index;       // in the recording
   uint64_t item_begin;  // position in its wave
   uint64_t item_count;
-  eyas_dispatch_fn_t function;            // dispatch of machine code
-  const eyas_vmvx_function_t* bytecode;   // dispatch of bytecode
-  uint64_t owner;                         // dispatch: whose data may be in the scratch memory
-  eyas_dispatch_t dispatch;     // dispatch
-  void* const* pointers;        // transfers: of the bindings
-  uint64_t length;              // transfers
-  const uint8_t* data;          // fill: 8 bytes of pattern; update: the bytes
+  eyas_dispatch_fn_t function;           // dispatch of machine code
+  const eyas_vmvx_function_t* bytecode;  // dispatch of bytecode
+  uint64_t owner;                        // dispatch: whose data may be in the scratch memory
+  eyas_dispatch_t dispatch;              // dispatch
+  void* const* pointers;                 // transfers: of the bindings
+  uint64_t length;                       // transfers
+  const uint8_t* data;                   // fill: 8 bytes of pattern; update: the bytes
 } eyas_hal_local_command_t;
 
 // Chunks of one size, one after the other.
@@ -62,6 +62,7 @@ typedef struct eyas_hal_local_failure_t {
 
 // Payload of a command buffer.
 typedef struct eyas_hal_local_commands_t {
+  pthread_mutex_t running;  // held while a submission of them runs
   size_t command_count;
   eyas_hal_local_command_t* commands;
   size_t wave_count;

@@ -12,11 +12,8 @@
 static void destroy(eyas_hal_device_t* base) {
   eyas_hal_local_device_t* device = eyas_hal_local_device(base);
   eyas_hal_pool_destroy(device->pool);
-  pthread_mutex_destroy(&device->queue);
   pthread_mutex_destroy(&device->spares_mutex);
   for (uint32_t i = 0; i < EYAS_HAL_LOCAL_SPARES; ++i) free(device->spares[i].memory);
-  free(device->scratch);
-  free(device->owners);
   free(device);
 }
 
@@ -28,6 +25,7 @@ static void info(eyas_hal_device_t* base, eyas_hal_device_info_t* out_info) {
   out_info->memory_type_count = 1;
   out_info->memory_types[0] =
       EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE | EYAS_HAL_MEMORY_HOST_CACHED;
+  out_info->host_visible = true;
 }
 
 static bool supports_feature(eyas_hal_device_t* base, const char* feature) {
@@ -37,8 +35,7 @@ static bool supports_feature(eyas_hal_device_t* base, const char* feature) {
 
 static eyas_status_t wait_idle(eyas_hal_device_t* base) {
   eyas_hal_local_device_t* device = eyas_hal_local_device(base);
-  pthread_mutex_lock(&device->queue);
-  pthread_mutex_unlock(&device->queue);
+  eyas_hal_pool_wait_idle(device->pool);
   return NULL;
 }
 
@@ -155,9 +152,7 @@ static eyas_status_t submit(eyas_hal_device_t* base, const eyas_hal_submission_t
     status = eyas_hal_semaphore_wait(point->semaphore, point->value, EYAS_HAL_FOREVER);
   }
   if (!status && submission->commands) {
-    pthread_mutex_lock(&device->queue);
     status = eyas_hal_local_commands_run(device, submission->commands, submission->table);
-    pthread_mutex_unlock(&device->queue);
   }
   if (!status) return signal_all(submission);
   fail_all(submission, status);
@@ -188,35 +183,58 @@ static const eyas_hal_device_vtable_t vtable = {
     .submit = submit,
 };
 
+enum { THREADS, SCRATCH_BYTES, SPIN_US, STEP_BUDGET, VMVX_KERNELS, VMVX_WIDTH, OPTION_COUNT };
+
+// One table for both drivers, so that a program's settings serve either.
+static const eyas_hal_option_info_t options[OPTION_COUNT] = {
+    [THREADS] = {.name = "threads",
+                 .description =
+                     "workers including the caller; 0: the CPUs that this process may use. "
+                     "Of no effect on local-sync, which has the caller alone",
+                 .max = EYAS_HAL_MAX_WORKERS},
+    [SCRATCH_BYTES] = {.name = "scratch_bytes",
+                       .description = "memory of each worker for executables",
+                       .default_value = EYAS_MIN_SCRATCH_BYTES,
+                       .min = EYAS_MIN_SCRATCH_BYTES,
+                       .max = UINT64_MAX},
+    [SPIN_US] = {.name = "spin_us",
+                 .description = "how long an idle worker spins before it sleeps",
+                 .default_value = 50,
+                 .max = UINT32_MAX},
+    [STEP_BUDGET] = {.name = "step_budget",
+                     .description =
+                         "steps of each workgroup of bytecode, so that strange files end; "
+                         "0: no bound",
+                     .max = UINT64_MAX},
+    [VMVX_KERNELS] = {.name = "vmvx_kernels",
+                      .description = "microkernels that bytecode runs with; default: the best of "
+                                     "this CPU",
+                      .is_text = true},
+    [VMVX_WIDTH] = {.name = "vmvx_width",
+                    .description = "unit tiles that one instruction of bytecode issues: 1, 2, 4 or "
+                                   "8; 0: what suits the microkernels",
+                    .max = 8},
+};
+
 static eyas_status_t create(const char* driver, uint32_t worker_count,
-                            const eyas_hal_device_options_t* options,
-                            eyas_hal_device_t** out_device) {
-  uint64_t scratch_bytes = options->scratch_bytes;
-  if (scratch_bytes < EYAS_MIN_SCRATCH_BYTES) scratch_bytes = EYAS_MIN_SCRATCH_BYTES;
-  uint64_t total = 0;
-  if (worker_count > EYAS_HAL_MAX_WORKERS) {
-    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
-                            "%u worker threads; EYAS_HAL_MAX_WORKERS is %u", worker_count,
-                            EYAS_HAL_MAX_WORKERS);
-  }
+                            const eyas_hal_option_t* values, eyas_hal_device_t** out_device) {
+  uint64_t scratch_bytes = values[SCRATCH_BYTES].number, total = 0;
+  eyas_vmvx_settings_t vmvx;
+  EYAS_RETURN_IF_ERROR(
+      eyas_vmvx_settings(values[VMVX_KERNELS].text, (unsigned)values[VMVX_WIDTH].number, &vmvx));
   if (!eyas_checked_align(scratch_bytes, 64, &scratch_bytes) ||
       !eyas_checked_mul(scratch_bytes, worker_count, &total) || total > PTRDIFF_MAX) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
                             "%llu bytes of scratch for each of %u workers",
-                            (unsigned long long)options->scratch_bytes, worker_count);
+                            (unsigned long long)values[SCRATCH_BYTES].number, worker_count);
   }
   eyas_hal_local_device_t* device = calloc(1, sizeof(*device));
-  if (device) device->scratch = aligned_alloc(64, (size_t)total);
-  if (device) device->owners = calloc(worker_count, sizeof(*device->owners));
-  if (!device || !device->scratch || !device->owners) {
-    if (device) free(device->scratch);
-    free(device);
+  if (!device) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a device");
   }
-  eyas_status_t status = eyas_hal_pool_create(worker_count, options->spin_us, &device->pool);
+  eyas_status_t status = eyas_hal_pool_create(worker_count, (uint32_t)values[SPIN_US].number,
+                                              scratch_bytes, &device->pool);
   if (status) {
-    free(device->scratch);
-    free(device->owners);
     free(device);
     return status;
   }
@@ -224,9 +242,9 @@ static eyas_status_t create(const char* driver, uint32_t worker_count,
   device->base.vtable = &vtable;
   device->base.driver = driver;
   device->scratch_bytes = scratch_bytes;
-  device->step_budget = options->step_budget;
+  device->step_budget = values[STEP_BUDGET].number;
+  device->vmvx = vmvx;
   eyas_cpu_name(device->name, sizeof(device->name));
-  pthread_mutex_init(&device->queue, NULL);
   pthread_mutex_init(&device->spares_mutex, NULL);
   *out_device = &device->base;
   return NULL;
@@ -237,27 +255,33 @@ static eyas_status_t device_count(uint32_t* out_count) {
   return NULL;
 }
 
-static eyas_status_t create_sync(const eyas_hal_device_options_t* options,
+static eyas_status_t create_sync(uint32_t index, const eyas_hal_option_t* values,
                                  eyas_hal_device_t** out_device) {
-  return create("local-sync", 1, options, out_device);
+  (void)index;
+  return create("local-sync", 1, values, out_device);
 }
 
-static eyas_status_t create_task(const eyas_hal_device_options_t* options,
+static eyas_status_t create_task(uint32_t index, const eyas_hal_option_t* values,
                                  eyas_hal_device_t** out_device) {
-  uint32_t available = eyas_cpu_count();
-  if (available > EYAS_HAL_MAX_WORKERS) available = EYAS_HAL_MAX_WORKERS;
-  return create("local-task", options->thread_count ? options->thread_count : available, options,
-                out_device);
+  (void)index;
+  uint32_t workers = (uint32_t)values[THREADS].number;
+  if (workers == 0) workers = eyas_cpu_count();
+  if (workers > EYAS_HAL_MAX_WORKERS) workers = EYAS_HAL_MAX_WORKERS;
+  return create("local-task", workers, values, out_device);
 }
 
 const eyas_hal_driver_t eyas_hal_local_sync_driver = {
     .name = "local-sync",
     .device_count = device_count,
+    .options = options,
+    .option_count = OPTION_COUNT,
     .device_create = create_sync,
 };
 
 const eyas_hal_driver_t eyas_hal_local_task_driver = {
     .name = "local-task",
     .device_count = device_count,
+    .options = options,
+    .option_count = OPTION_COUNT,
     .device_create = create_task,
 };

@@ -24,20 +24,21 @@ bool eyas_hal_local_supports_format(eyas_hal_device_t* device, const char* forma
 
 static eyas_status_t new_payload(eyas_hal_executable_t* executable,
                                  eyas_hal_local_executable_t** out_payload) {
-  eyas_hal_local_executable_t* payload = calloc(
-      1, sizeof(*payload) + (size_t)executable->export_count * sizeof(payload->exports[0]));
+  eyas_hal_local_executable_t* payload =
+      calloc(1, sizeof(*payload) + (size_t)executable->export_count * sizeof(payload->exports[0]));
   if (!payload) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory");
   executable->payload = payload;  // freed with the executable from here on
   *out_payload = payload;
   return NULL;
 }
 
-static eyas_status_t load_bytecode(eyas_hal_executable_t* executable,
+static eyas_status_t load_bytecode(const eyas_hal_local_device_t* device,
+                                   eyas_hal_executable_t* executable,
                                    eyas_hal_local_executable_t* payload, const void* bytes,
                                    size_t length) {
   static _Atomic uint64_t last_owner;
   payload->owner = ++last_owner;
-  EYAS_RETURN_IF_ERROR(eyas_vmvx_load(bytes, length, &payload->bytecode));
+  EYAS_RETURN_IF_ERROR(eyas_vmvx_load(bytes, length, &device->vmvx, &payload->bytecode));
   executable->needs = calloc((size_t)executable->export_count + 1, sizeof(*executable->needs));
   if (!executable->needs) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory");
@@ -73,11 +74,10 @@ static eyas_status_t load_machine_code(eyas_hal_executable_t* executable,
 eyas_status_t eyas_hal_local_executable_load(eyas_hal_device_t* device,
                                              eyas_hal_executable_t* executable, const char* format,
                                              const void* bytes, size_t length) {
-  (void)device;
   eyas_hal_local_executable_t* payload = NULL;
   EYAS_RETURN_IF_ERROR(new_payload(executable, &payload));
   if (strcmp(format, EYAS_VMVX_FORMAT) == 0) {
-    return load_bytecode(executable, payload, bytes, length);
+    return load_bytecode(eyas_hal_local_device(device), executable, payload, bytes, length);
   }
   return load_machine_code(executable, payload, bytes, length);
 }
@@ -88,7 +88,8 @@ eyas_status_t eyas_hal_local_executable_adopt(eyas_hal_device_t* device,
   (void)device;
   eyas_hal_local_executable_t* payload = NULL;
   EYAS_RETURN_IF_ERROR(new_payload(executable, &payload));
-  for (uint32_t i = 0; i < executable->export_count; ++i) payload->exports[i].function = functions[i];
+  for (uint32_t i = 0; i < executable->export_count; ++i)
+    payload->exports[i].function = functions[i];
   return NULL;
 }
 

@@ -9,7 +9,7 @@
 #include "hal/driver.h"
 #include "hal/local/elf_image.h"
 #include "hal/local/pool.h"
-#include "vmvx/vmvx.h"
+#include "vmvx/settings.h"
 
 extern const eyas_hal_driver_t eyas_hal_local_sync_driver;
 extern const eyas_hal_driver_t eyas_hal_local_task_driver;
@@ -30,11 +30,9 @@ typedef struct eyas_hal_local_device_t {
   eyas_hal_device_t base;
   char name[128];
   eyas_hal_pool_t* pool;
-  uint64_t scratch_bytes;  // per worker, a multiple of 64
-  char* scratch;           // of all workers, one after the other
-  uint64_t* owners;        // by worker: who last used its scratch
-  uint64_t step_budget;    // of a workgroup of bytecode; 0: none
-  pthread_mutex_t queue;   // held while a submission runs
+  uint64_t scratch_bytes;     // per worker, a multiple of 64
+  uint64_t step_budget;       // of a workgroup of bytecode; 0: none
+  eyas_vmvx_settings_t vmvx;  // what bytecode runs with
   pthread_mutex_t spares_mutex;
   eyas_hal_local_spare_t spares[EYAS_HAL_LOCAL_SPARES];  // the last released first
 } eyas_hal_local_device_t;
@@ -71,7 +69,7 @@ void eyas_hal_local_commands_profile(eyas_hal_device_t* device, eyas_hal_command
                                      eyas_hal_profile_event_t* events,
                                      eyas_hal_profile_share_t* shares,
                                      eyas_hal_profile_binding_t* bindings);
-// Runs prepared commands on the caller and the pool. The device's queue is held.
+// Runs prepared commands on the caller and the pool, beside those of other callers.
 eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
                                           eyas_hal_command_buffer_t* commands,
                                           const eyas_hal_range_t* table);

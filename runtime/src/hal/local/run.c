@@ -1,4 +1,4 @@
-// The dispatch path: no allocation, no locks.
+// The dispatch path: no allocation, and no locks after the first two.
 #include <string.h>
 
 #include "base/clock.h"
@@ -6,7 +6,7 @@
 
 // What the workers need of the wave that runs.
 typedef struct wave_run_t {
-  eyas_hal_local_device_t* device;
+  const eyas_hal_local_device_t* device;
   eyas_hal_local_commands_t* commands;
   const eyas_hal_local_wave_t* wave;
 } wave_run_t;
@@ -21,27 +21,28 @@ static void report_failure(eyas_hal_local_failure_t* failure, uint32_t command,
 }
 
 // Bytecode must not see what others have left in the scratch memory.
-static void own_scratch(const eyas_hal_local_device_t* device, uint32_t worker, uint64_t owner) {
-  if (__builtin_expect(device->owners[worker] == owner, 1)) return;
-  device->owners[worker] = owner;
-  if (owner) memset(device->scratch + worker * device->scratch_bytes, 0, device->scratch_bytes);
+static void own_scratch(const eyas_hal_local_device_t* device, eyas_hal_pool_worker_t* worker,
+                        uint64_t owner) {
+  if (__builtin_expect(worker->owner == owner, 1)) return;
+  worker->owner = owner;
+  if (owner) memset(worker->scratch, 0, device->scratch_bytes);
 }
 
 static void run_workgroups(wave_run_t* run, const eyas_hal_local_command_t* command,
-                           uint32_t worker, uint64_t begin, uint64_t count) {
+                           eyas_hal_pool_worker_t* worker, uint64_t begin, uint64_t count) {
   const eyas_dispatch_t* dispatch = &command->dispatch;
   const uint32_t size_x = dispatch->workgroup_count[0], size_y = dispatch->workgroup_count[1];
   const uint64_t rows = begin / size_x;
   eyas_workgroup_t workgroup = {
       .id = {(uint32_t)(begin % size_x), (uint32_t)(rows % size_y), (uint32_t)(rows / size_y)},
-      .worker = worker,
-      .scratch = run->device->scratch + worker * run->device->scratch_bytes,
+      .worker = worker->index,
+      .scratch = worker->scratch,
       .scratch_bytes = run->device->scratch_bytes,
   };
   own_scratch(run->device, worker, command->owner);
   if (command->bytecode) {
-    int32_t code = eyas_vmvx_run(command->bytecode, dispatch, &workgroup, count,
-                                 run->device->step_budget);
+    int32_t code =
+        eyas_vmvx_run(command->bytecode, dispatch, &workgroup, count, run->device->step_budget);
     if (code) report_failure(&run->commands->failure, command->index, &workgroup, code);
     return;
   }
@@ -81,8 +82,8 @@ static void run_pieces(const eyas_hal_local_command_t* command, uint64_t begin, 
   }
 }
 
-static void run_items(wave_run_t* run, const eyas_hal_local_command_t* command, uint32_t worker,
-                      uint64_t begin, uint64_t count) {
+static void run_items(wave_run_t* run, const eyas_hal_local_command_t* command,
+                      eyas_hal_pool_worker_t* worker, uint64_t begin, uint64_t count) {
   if (command->kind == EYAS_HAL_COMMAND_DISPATCH) {
     run_workgroups(run, command, worker, begin, count);
   } else {
@@ -91,9 +92,9 @@ static void run_items(wave_run_t* run, const eyas_hal_local_command_t* command, 
 }
 
 static void run_items_timed(wave_run_t* run, const eyas_hal_local_command_t* command,
-                            uint32_t worker, uint64_t begin, uint64_t count) {
+                            eyas_hal_pool_worker_t* worker, uint64_t begin, uint64_t count) {
   eyas_hal_profile_share_t* share =
-      &run->commands->shares[worker * run->commands->shares_of_worker + command->index];
+      &run->commands->shares[worker->index * run->commands->shares_of_worker + command->index];
   uint64_t start_ns = eyas_clock_now_ns();
   run_items(run, command, worker, begin, count);
   uint64_t end_ns = eyas_clock_now_ns();
@@ -117,7 +118,7 @@ static const eyas_hal_local_command_t* find_command(const wave_run_t* run, uint6
   return &run->commands->commands[low];
 }
 
-static void run_chunk(void* context, uint32_t worker, uint32_t chunk) {
+static void run_chunk(void* context, eyas_hal_pool_worker_t* worker, uint32_t chunk) {
   wave_run_t* run = context;
   const eyas_hal_local_wave_t* wave = run->wave;
   int i = EYAS_HAL_LOCAL_ROUNDS - 1;
@@ -168,7 +169,8 @@ static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
   }
   if (failure->code == EYAS_WORKGROUP_BAD_DATA) {
     return eyas_status_make(
-        EYAS_STATUS_INVALID_ARGUMENT, "dispatch '%s': a value in the data is not allowed, such as an index out of range",
+        EYAS_STATUS_INVALID_ARGUMENT,
+        "dispatch '%s': a value in the data is not allowed, such as an index out of range",
         eyas_hal_command_name(&eyas_hal_commands(recording)[failure->command]));
   }
   return eyas_status_make(
@@ -177,9 +179,9 @@ static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
       failure->id[0], failure->id[1], failure->id[2], failure->code);
 }
 
-eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
-                                          eyas_hal_command_buffer_t* recording,
-                                          const eyas_hal_range_t* table) {
+static eyas_status_t run_waves(const eyas_hal_local_device_t* device,
+                               const eyas_hal_command_buffer_t* recording,
+                               const eyas_hal_range_t* table, eyas_hal_pool_lane_t* lane) {
   eyas_hal_local_commands_t* commands = recording->payload;
   resolve_table(commands, table);
   if (commands->shares) {
@@ -191,13 +193,27 @@ eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
   for (size_t i = 0; i < commands->wave_count; ++i) {
     run.wave = &commands->waves[i];
     if (run.wave->chunk_count == 1) {
-      run_chunk(&run, 0, 0);
+      run_chunk(&run, eyas_hal_pool_caller(lane), 0);
     } else {
-      eyas_hal_pool_run(device->pool, run_chunk, &run, run.wave->chunk_count);
+      eyas_hal_pool_run(lane, run_chunk, &run, run.wave->chunk_count);
     }
     if (__builtin_expect(atomic_load_explicit(&commands->failure.seen, memory_order_relaxed), 0)) {
       return failure_status(recording, &commands->failure);
     }
   }
   return NULL;
+}
+
+eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
+                                          eyas_hal_command_buffer_t* recording,
+                                          const eyas_hal_range_t* table) {
+  eyas_hal_local_commands_t* commands = recording->payload;
+  // What a run fills in belongs to the recording, so another run of it waits; runs of others do
+  // not.
+  pthread_mutex_lock(&commands->running);
+  eyas_hal_pool_lane_t* lane = eyas_hal_pool_enter(device->pool);
+  eyas_status_t status = run_waves(device, recording, table, lane);
+  eyas_hal_pool_leave(lane);
+  pthread_mutex_unlock(&commands->running);
+  return status;
 }
