@@ -17,7 +17,8 @@ from eyas.frontends.collection import paused_collection
 from eyas.frontends.staging import Staged, stage
 from eyas.module import container
 from eyas.pipelines.module_cache import ModuleCache
-from eyas.runtime import Module
+from eyas.runtime import Device, Module
+from eyas.runtime.device import as_device
 from eyas.runtime.module import load_open_file
 from eyas.targets import Target
 
@@ -36,7 +37,7 @@ def compile(
     target: str = "llvm-cpu",
     dynamic_shapes: Any = None,
     carry: Mapping[int, int] | None = None,
-    device: str = "local-task",
+    device: Device | str = "local-task",
     threads: int | None = None,
     disable: Sequence[str] = (),
     dump_phases: str | Path | None = None,
@@ -68,8 +69,7 @@ def compile(
             f"example_inputs must be a tuple of the call's arguments, got a {type(example_inputs).__name__};"
             " for one tensor write (x,)"
         )
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads={threads}: give 1 or more, or None for all CPUs of this process")
+    device = as_device(device, threads)
     given = bool(example_inputs or kwargs or dynamic_shapes is not None or carry)
     store = open_store() if cache else None
     modules = ModuleCache.of(store, target, disable, max_arena_bytes)
@@ -78,7 +78,7 @@ def compile(
     fingerprint = staged.fingerprint
     if modules is not None and fingerprint is not None and not dump_phases:
         if (file := modules.find(fingerprint)) is not None:
-            return _load(file, target, device, threads)
+            return _load(file, target, device)
     if staged.is_large:
         from eyas.codegen.worker import prepare_workers
 
@@ -88,7 +88,7 @@ def compile(
     if modules is not None and fingerprint is None and imported.parameter_bytes <= modules.store.largest_bytes:
         fingerprint = attempt(lambda: imported.fingerprint)
         if fingerprint is not None and not dump_phases and (file := modules.find(fingerprint)) is not None:
-            return _load(file, target, device, threads)
+            return _load(file, target, device)
     from eyas.pipelines.phases import Options
 
     options = Options(target=target, disable=tuple(disable), max_arena_bytes=max_arena_bytes, store=store)
@@ -96,7 +96,7 @@ def compile(
     with paused_collection():
         program = _compile(imported, options, dump, sys.stderr.isatty() if progress is None else progress)
     file = modules.keep(fingerprint, program.write) if modules is not None and fingerprint is not None else None
-    return _load(file or program.write_unnamed(), target, device, threads)
+    return _load(file or program.write_unnamed(), target, device)
 
 
 @dataclass(frozen=True)
@@ -161,9 +161,9 @@ def training_step(
     return compile(TrainingStep(model, loss, optimizer), example_batch, **options)
 
 
-def _load(file: IO[bytes], target: str, device: str, threads: int | None) -> Module:
+def _load(file: IO[bytes], target: str, device: Device) -> Module:
     try:
-        return load_open_file(file, device, threads)
+        return load_open_file(file, device)
     except ModuleError as error:
         if Target.parse(target).runs_here:
             raise
@@ -174,17 +174,26 @@ class ForeignModule(Module):
     """A module for another machine: it can be saved and looked at, and running it is an error."""
 
     def __init__(self, file: IO[bytes], reason: ModuleError) -> None:
-        self._source, self._reason = file, reason
+        self._file, self._reason = _ForeignFile(file), reason
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         raise CallError(f"this module cannot run here, only be saved: {self._reason}")
 
-    @functools.cached_property
-    def manifest(self) -> dict[str, Any]:
-        return container.read(f"/proc/self/fd/{self._source.fileno()}", verify=False).manifest
+    submit = clone = __call__
 
     def __repr__(self) -> str:
         return f"<eyas module for {self.manifest['provenance']['target']}>"
+
+
+@dataclass
+class _ForeignFile:
+    """What is known of a file that the runtime refuses."""
+
+    source: IO[bytes]
+
+    @functools.cached_property
+    def manifest(self) -> dict[str, Any]:
+        return container.read(f"/proc/self/fd/{self.source.fileno()}", verify=False).manifest
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ def test_missing_pieces():
         builder.parameter(Parameter("w", "f32", (1,), external="x.safetensors", key="k"))
         builder.function("main", Signature())
         core = _core.Module.from_bytes(container.to_bytes(builder.finish(), {}))
-        _core.Context(core, _core.Device("local-sync"))
+        _core.Loaded(core, _core.Device("local-sync"))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_ten_thousand_altered_copies():
             altered[at] = generator.randrange(256)
         try:
             core = _core.Module.from_bytes(bytes(altered))
-            context = _core.Context(core, device)
+            context = _core.Context(_core.Loaded(core, device))
             out = _core.Function(context, "main")(x, y)
         except ModuleError:
             continue

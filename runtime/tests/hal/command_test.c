@@ -287,7 +287,7 @@ static void test_failure(eyas_hal_device_t* device) {
             &(eyas_hal_submission_t){.commands = commands,
                                      .signals = &(eyas_hal_timepoint_t){semaphore, (uint64_t)i},
                                      .signal_count = 1}),
-        INTERNAL, "dispatch 'fail' (command 1): workgroup (77, 0, 0) returned 42");
+        INTERNAL, "dispatch 'fail' (command 1) reported error 42");
     CHECK(data[0] == i && data[99] == i);  // the wave before ran, the one after did not
   }
   CHECK_FAILS(eyas_hal_semaphore_wait(semaphore, 1, EYAS_HAL_FOREVER), INTERNAL, "dispatch 'fail'");

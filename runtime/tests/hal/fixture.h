@@ -66,51 +66,52 @@ static inline eyas_status_t run(eyas_hal_device_t* device, eyas_hal_command_buff
 //===-- Kernels ---------------------------------------------------------------------------------//
 
 // binding 0, int64 per workgroup: += constant 0. One element for each workgroup.
-static int32_t kernel_add(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void kernel_add(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   int64_t* data = dispatch->bindings[0];
   uint64_t index =
       workgroup->id[0] +
       (uint64_t)dispatch->workgroup_count[0] *
           (workgroup->id[1] + (uint64_t)dispatch->workgroup_count[1] * workgroup->id[2]);
   data[index] += dispatch->constants[0];
-  return 0;
 }
 
 // binding 1 = binding 0 read backwards, + 1: every workgroup reads what another one wrote before.
-static int32_t kernel_reverse(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void kernel_reverse(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   const int64_t* source = dispatch->bindings[0];
   int64_t* target = dispatch->bindings[1];
   uint64_t index = workgroup->id[0], count = dispatch->workgroup_count[0];
   target[index] = source[count - 1 - index] + 1;
-  return 0;
 }
 
 // Fails in the workgroup that constant 0 names.
-static int32_t kernel_fail(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
-  return workgroup->id[0] == dispatch->constants[0] ? 42 : 0;
+static void kernel_fail(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+  if (workgroup->id[0] == dispatch->constants[0]) eyas_dispatch_report(dispatch, 42);
 }
 
 // binding 0 [2]: checks what it is told about itself; uses all of its scratch.
-static int32_t kernel_inspect(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
-  if ((uintptr_t)workgroup->scratch % 64 || workgroup->scratch_bytes < EYAS_MIN_SCRATCH_BYTES)
-    return 1;
+static int inspect(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+  if ((uintptr_t)workgroup->scratch % 64 || workgroup->scratch_bytes < EYAS_MIN_SCRATCH_BYTES) return 101;
   char* scratch = workgroup->scratch;
   memset(scratch, (int)workgroup->worker, workgroup->scratch_bytes);
   for (uint64_t i = 0; i < workgroup->scratch_bytes; i += 997) {
-    if (scratch[i] != (char)workgroup->worker) return 2;
+    if (scratch[i] != (char)workgroup->worker) return 102;
   }
-  if (dispatch->binding_count != 1 || dispatch->binding_bytes[0] != 16) return 3;
-  if (dispatch->constant_count != 2 || dispatch->constants[1] != INT64_MIN) return 4;
+  if (dispatch->binding_count != 1 || dispatch->binding_bytes[0] != 16) return 103;
+  if (dispatch->constant_count != 2 || dispatch->constants[1] != INT64_MIN) return 104;
   for (int i = 0; i < 3; ++i) {
-    if (workgroup->id[i] >= dispatch->workgroup_count[i]) return 5;
+    if (workgroup->id[i] >= dispatch->workgroup_count[i]) return 105;
   }
   return 0;
 }
 
+static void kernel_inspect(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+  int code = inspect(dispatch, workgroup);
+  if (code) eyas_dispatch_report(dispatch, (uint32_t)code);
+}
+
 // Does nothing, for the cost of a dispatch.
-static int32_t kernel_nothing(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void kernel_nothing(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)dispatch, (void)workgroup;
-  return 0;
 }
 
 enum { ADD, REVERSE, FAIL, INSPECT, NOTHING, KERNEL_COUNT };

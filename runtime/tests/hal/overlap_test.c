@@ -11,26 +11,29 @@
 
 #define PATIENCE_NS (20ull * 1000000000ull)
 
-// binding 0 [1]: an atomic count of those who have arrived. Returns when there are constant 0 of
-// them.
-static int32_t kernel_meet(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+// binding 0 [1]: an atomic count of those who have arrived. Returns when there are constant 0 of them.
+static void kernel_meet(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)workgroup;
   _Atomic int64_t* arrived = dispatch->bindings[0];
   uint64_t begin_ns = eyas_clock_now_ns();
   atomic_fetch_add(arrived, 1);
   while (atomic_load(arrived) < dispatch->constants[0]) {
-    if (eyas_clock_now_ns() - begin_ns > PATIENCE_NS) return 7;
+    if (eyas_clock_now_ns() - begin_ns > PATIENCE_NS) {
+      eyas_dispatch_report(dispatch, 77);
+      return;
+    }
     usleep(100);
   }
-  return 0;
 }
 
 // binding 0, int64 per workgroup: fails where it is negative, else adds 1.
-static int32_t kernel_check(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void kernel_check(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   int64_t* data = dispatch->bindings[0];
-  if (data[workgroup->id[0]] < 0) return 42;
+  if (data[workgroup->id[0]] < 0) {
+    eyas_dispatch_report(dispatch, 42);
+    return;
+  }
   data[workgroup->id[0]] += 1;
-  return 0;
 }
 
 enum { MEET, CHECK_DATA, LOCAL_KERNEL_COUNT };

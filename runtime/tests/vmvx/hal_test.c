@@ -110,10 +110,9 @@ static void test_dispatch(eyas_hal_device_t* device) {
   eyas_hal_executable_release(executable);
 }
 
-static int32_t kernel_dirty(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void kernel_dirty(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)dispatch;
   memset(workgroup->scratch, 0xEE, workgroup->scratch_bytes);
-  return 0;
 }
 
 // Local memory never holds what other code has left in a worker's scratch memory.

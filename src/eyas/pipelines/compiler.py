@@ -31,6 +31,7 @@ from eyas.pipelines.work import note_work, sources_of, work_of
 from eyas.program.parameters import Parameter as ImportedParameter
 from eyas.program.program import Argument, EntryPoint, ImportedProgram
 from eyas.program.program import Signature as ImportedSignature
+from eyas.runtime.device import Device
 from eyas.runtime.module import Module, load_open_file
 from eyas.targets import Target
 
@@ -265,7 +266,7 @@ class CompiledProgram:
         """Streams the module to a path or an open file; weights are never copied as a whole."""
         container.write(target, self.program, self.images, self.parameters, self.manifest)
 
-    def load(self, device: str = "local-task", threads: int | None = None) -> Module:
+    def load(self, device: Device | str = "local-task", threads: int | None = None) -> Module:
         """Loads the module through a file without a name, which is mapped: weights are not copied in memory."""
         return load_open_file(self.write_unnamed(), device, threads)
 
