@@ -2,12 +2,18 @@
 #include <string.h>
 
 #include "hal/driver.h"
+#if !defined(EYAS_WITHOUT_FAR)
+#include "hal/far/far.h"
+#endif
 #include "hal/local/local.h"
 
 // In order of preference. A new driver is one line here.
 static const eyas_hal_driver_t* const drivers[] = {
     &eyas_hal_local_task_driver,
     &eyas_hal_local_sync_driver,
+#if !defined(EYAS_WITHOUT_FAR)
+    &eyas_hal_far_driver,
+#endif
 };
 
 size_t eyas_hal_driver_count(void) {

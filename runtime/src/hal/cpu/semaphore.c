@@ -46,7 +46,7 @@ void eyas_hal_cpu_semaphore_destroy(eyas_hal_semaphore_t* base) {
 }
 
 static eyas_status_t failure_of(const cpu_semaphore_t* semaphore) {
-  return eyas_status_annotate(eyas_status_clone(semaphore->failure), "semaphore failed");
+  return eyas_status_clone(semaphore->failure);
 }
 
 eyas_status_t eyas_hal_cpu_semaphore_query(eyas_hal_semaphore_t* base, uint64_t* out_value) {
