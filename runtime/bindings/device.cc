@@ -104,7 +104,10 @@ void define_device(nb::module_& m) {
       .def("info", info)
       .def("supports_format",
            [](const Device& self, const std::string& format) {
-             return eyas_hal_device_supports_format(self.handle, format.c_str());
+             eyas_status_t status =
+                 eyas_hal_device_check_code(self.handle, format.c_str(), nullptr, 0);
+             eyas_status_free(status);
+             return status == nullptr;
            })
       .def("put",
            [](nb::handle self, nb::handle value) {
