@@ -27,13 +27,13 @@ def rows() -> Iterator[Row]:
         yield Row("calls at the same time", float("nan"), "x", note="needs two cores", noisy=True)
         return
     torch.manual_seed(0)
-    for name, model, x in _models():
+    for name, model, x, bar in _models():
         module, array = eyas.compile(model, (x,), device="local-sync"), x.numpy()
         own = [module.clone(eyas.Device("local-task", threads=1)) for _ in range(2)]
         one = module.clone(eyas.Device("local-task", threads=1))
         pool = module.clone(eyas.Device("local-task", threads=2))
-        yield _row(f"{name}, two one-thread devices", [partial(each, array) for each in own], BAR)
-        yield _row(f"{name}, clones on a one-thread device", [partial(each, array) for each in (one, one.clone())], BAR)
+        yield _row(f"{name}, two one-thread devices", [partial(each, array) for each in own], bar)
+        yield _row(f"{name}, clones on a one-thread device", [partial(each, array) for each in (one, one.clone())], bar)
         yield _row(f"{name}, clones on a two-thread device", [partial(each, array) for each in (pool, pool.clone())])
         yield _row(f"{name}, submitted to two devices", [partial(_submitted, each, array) for each in own])
 
@@ -42,10 +42,15 @@ def _submitted(module: eyas.Module, array: np.ndarray) -> object:
     return module.submit(array).result()
 
 
-def _models() -> Iterator[tuple[str, nn.Module, torch.Tensor]]:
+def _models() -> Iterator[tuple[str, nn.Module, torch.Tensor, float | None]]:
+    """Calls of some milliseconds, and of some microseconds: those have no bar, because their threads mostly pass
+    Python's lock to one another."""
     convolutions = [nn.Conv2d(64, 64, 3, padding=1), nn.ReLU()] * 4
-    yield "convolutions", nn.Sequential(*convolutions).eval(), torch.randn(1, 64, 28, 28)
-    yield "perceptron", nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256)).eval(), torch.randn(1, 256)
+    yield "convolutions", nn.Sequential(*convolutions).eval(), torch.randn(1, 64, 28, 28), BAR
+    layer = nn.TransformerEncoderLayer(256, 8, 1024, batch_first=True)
+    yield "encoder layer", layer.eval(), torch.randn(1, 64, 256), BAR
+    small = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
+    yield "perceptron", small.eval(), torch.randn(1, 256), None
 
 
 def _row(what: str, calls: Sequence[Callable[[], object]], limit: float | None = None) -> Row:
