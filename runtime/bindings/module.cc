@@ -1,26 +1,42 @@
 // Modules: files that were checked, and what is in them.
 #include "bindings/module.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 
 #include "bindings/common.h"
+#include "bindings/device.h"
 
 namespace eyas {
 namespace {
 
-Module* open(const std::string& path, bool verify, bool skip_digests) {
-  eyas_module_options_t options = {verify, skip_digests};
+// `device` and `variant` choose among the variants of a fat module; both may be None.
+eyas_module_options_t choice(bool verify, bool skip_digests, Device* device,
+                             const std::optional<std::string>& variant) {
+  eyas_module_options_t options = {};
+  options.verify_parameters = verify;
+  options.skip_digests = skip_digests;
+  options.variant = variant ? variant->c_str() : nullptr;
+  options.device = device ? device->handle : nullptr;
+  return options;
+}
+
+Module* open(const std::string& path, bool verify, bool skip_digests, Device* device,
+             std::optional<std::string> variant) {
+  eyas_module_options_t options = choice(verify, skip_digests, device, variant);
   auto module = std::make_unique<Module>();
   check(eyas_module_open(path.c_str(), &options, &module->handle), module_error);
   return module.release();
 }
 
-Module* from_bytes(nb::bytes data, bool verify, bool skip_digests) {
-  eyas_module_options_t options = {verify, skip_digests};
+Module* from_bytes(nb::bytes data, bool verify, bool skip_digests, Device* device,
+                   std::optional<std::string> variant) {
+  eyas_module_options_t options = choice(verify, skip_digests, device, variant);
   void* memory = nullptr;  // Python's bytes are not aligned as weights must be
   size_t length = data.size();
   if (posix_memalign(&memory, 4096, length ? length : 1) != 0) throw std::bad_alloc();
@@ -31,6 +47,21 @@ Module* from_bytes(nb::bytes data, bool verify, bool skip_digests) {
   if (status) free(memory);
   check(status, module_error);
   return module.release();
+}
+
+// The targets of a fat module's variants, best first; empty for a module of one program.
+nb::list variants(const Module& self) {
+  nb::list out;
+  for (uint32_t i = 0; i < eyas_module_variant_count(self.handle); ++i) {
+    out.append(text(eyas_module_variant(self.handle, i)->target));
+  }
+  return out;
+}
+
+// The target of the variant that was opened, or None.
+nb::object variant(const Module& self) {
+  const eyas_variant_t* opened = eyas_module_opened_variant(self.handle);
+  return opened ? text(opened->target) : nb::none();
 }
 
 nb::object manifest(const Module& self) {
@@ -115,9 +146,13 @@ void bind_parameter(Module& self, uint32_t ordinal, nb::object buffer) {
 void define_module(nb::module_& m) {
   nb::class_<Module>(m, "Module")
       .def_static("open", open, nb::arg("path"), nb::arg("verify") = false,
-                  nb::arg("skip_digests") = false)
+                  nb::arg("skip_digests") = false, nb::arg("device").none() = nb::none(),
+                  nb::arg("variant") = nb::none())
       .def_static("from_bytes", from_bytes, nb::arg("data"), nb::arg("verify") = false,
-                  nb::arg("skip_digests") = false)
+                  nb::arg("skip_digests") = false, nb::arg("device").none() = nb::none(),
+                  nb::arg("variant") = nb::none())
+      .def("variants", variants)
+      .def("variant", variant)
       .def("manifest", manifest)
       .def("functions", functions)
       .def("parameters", parameters)

@@ -57,11 +57,13 @@ class Module:
         """The same module with a state and memory of its own, whose calls overlap with ours: one for each thread.
 
         Code and weights are shared. State starts with its first values. On another `device` those of that device's own
-        are loaded.
+        are loaded, of a module with several variants the best that it can run.
         """
         if device is None:
             return Module(self._file, self._loaded, self.device)
         chosen = as_device(device)
+        if self.variants:
+            return _on_device(self._file.source, chosen, False, None)
         return Module(self._file, _core.Loaded(self._file.core, chosen), chosen)
 
     def submit(self, *args: Any, **named: Any) -> Future:
@@ -115,6 +117,16 @@ class Module:
     def manifest(self) -> dict[str, Any]:
         """Provenance: compiler version, target, flags, source digest, statistics."""
         return self._file.manifest
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The targets that the file has variants for, best first; empty if it was compiled for one."""
+        return tuple(self._core.variants())
+
+    @property
+    def variant(self) -> str | None:
+        """The target of the variant that runs here, of a file that has several."""
+        return self._core.variant()
 
     @functools.cached_property
     def state(self) -> State:
@@ -224,29 +236,38 @@ def load(
     device: Device | str = DEFAULT,
     threads: int | None = None,
     verify: bool = False,
+    variant: str | None = None,
 ) -> Module:
     """Loads a `.eyas` file, or its bytes, onto a device.
 
     `device` is an `eyas.Device`, or the name of one (see `devices()`): then all modules that are loaded by the same
     name and number of `threads` (default: the CPUs of this process) share it. The file is mapped, not read; `verify`
-    also checks the digest of weights over 16 MiB, which reads them. Raises ModuleError for a file that is damaged or
-    made for another machine.
+    also checks the digest of weights over 16 MiB, which reads them. Of a module that was compiled for several targets
+    the best variant that the device can run is loaded, or the one that `variant` names: a target, or a part of its
+    text. Raises ModuleError for a file that is damaged or made for another machine.
     """
     chosen = as_device(device, threads)
     if isinstance(source, (bytes, bytearray, memoryview)):
-        data = bytes(source)
-        return _finish(_core.Module.from_bytes(data, verify), chosen, data, Path())
-    path = Path(source)
-    return _finish(_core.Module.open(os.fspath(path), verify), chosen, path, path.parent)
+        source = bytes(source)
+    else:
+        source = Path(source)
+    return _on_device(source, chosen, verify, variant)
 
 
-def load_open_file(file: IO[bytes], device: Device | str = DEFAULT, threads: int | None = None) -> Module:
+def load_open_file(
+    file: IO[bytes], device: Device | str = DEFAULT, threads: int | None = None, variant: str | None = None
+) -> Module:
     """Loads a module from an open file that may have no name any more; the module keeps it open, for `save`."""
-    chosen = as_device(device, threads)
-    return _finish(_core.Module.open(f"/proc/self/fd/{file.fileno()}", False), chosen, file, Path())
+    return _on_device(file, as_device(device, threads), False, variant)
 
 
-def _finish(core: _core.Module, device: Device, source: Path | bytes | IO[bytes], folder: Path) -> Module:
+def _on_device(source: Path | bytes | IO[bytes], device: Device, verify: bool, variant: str | None) -> Module:
+    if isinstance(source, bytes):
+        core = _core.Module.from_bytes(source, verify, device=device, variant=variant)
+    else:
+        path = os.fspath(source) if isinstance(source, Path) else f"/proc/self/fd/{source.fileno()}"
+        core = _core.Module.open(path, verify, device=device, variant=variant)
+    folder = source.parent if isinstance(source, Path) else Path()
     files: dict[str, safetensors.File] = {}
     for ordinal, (name, dtype, shape, _, external, key) in enumerate(core.parameters()):
         if external:
