@@ -49,6 +49,9 @@ static eyas_status_t load_parameter(eyas_loaded_module_t* l, uint32_t index) {
   // Where the device reads host memory the weights stay in the file. Read-only: dispatches that
   // would write to it are refused, so the cast is sound.
   eyas_hal_buffer_t** out = &l->parameters[index];
+  if (!l->info.host_visible) {
+    return eyas_status_annotate(upload(l, data, p->bytes, out), "parameter '%s'", p->name);
+  }
   eyas_status_t status = eyas_hal_buffer_import(l->device, EYAS_HAL_USAGE_ALL, EYAS_HAL_ACCESS_READ,
                                                 (void*)data, p->bytes, NULL, NULL, out);
   if (eyas_status_code(status) == EYAS_STATUS_INCOMPATIBLE) {
