@@ -14,10 +14,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_python_of_a_page_runs(page: str, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (DOCS / page).read_text()
-    blocks = [
-        (match[1], text[: match.start(1)].count("\n")) for match in re.finditer(r"```python\n(.*?)```", text, re.S)
-    ]
+    blocks = list(re.finditer(r"```python\n(.*?)```", text, re.S))
     assert blocks
     names: dict[str, object] = {"__name__": "page"}
-    for block, line in blocks:
-        exec(compile("\n" * line + block, str(DOCS / page), "exec"), names)
+    for block in blocks:
+        lines_above = text[: block.start(1)].count("\n")  # so that errors name the page's own lines
+        exec(compile("\n" * lines_above + block[1], str(DOCS / page), "exec"), names)
