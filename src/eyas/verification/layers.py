@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from eyas.errors import EyasError
+from eyas.errors import EyasError, TargetError, UsageError
 from eyas.verification.build import Build
 from eyas.verification.compare import Difference, Tolerance, compare
 from eyas.verification.source import Layer, Reference, Source, Tapped
@@ -114,6 +114,8 @@ class Tracer:
         try:
             values = self.build.call(program, self.inputs, disable)
             self.own_results = dict(zip(names, values, strict=False))
+        except (UsageError, TargetError):
+            raise  # what was asked for does not exist; nothing is said about the program
         except EyasError as error:
             failed = Difference(np.inf, np.inf, 0.0, (), f"{type(error).__name__}: {error}")
             return [
