@@ -9,7 +9,9 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.backend import Backend, CompiledDispatch, generalize, generalized, kernel_of
 from eyas.codegen.common.passes.expand_bfloats import ExpandBfloats
 from eyas.codegen.common.passes.expand_math import ExpandMath
+from eyas.codegen.common.passes.guard_conversions import GuardConversions
 from eyas.codegen.common.passes.guard_division import GuardDivision
+from eyas.codegen.common.passes.guard_shifts import GuardShifts
 from eyas.codegen.llvm_cpu.backend import emit_object
 from eyas.codegen.llvm_cpu.linker import link
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
@@ -38,7 +40,8 @@ class LlvmCpu(Backend):
             strategy, rejected = self.select(function, target, disabled)
             lowered = mlir.Module.create(function.operation.location)
             strategy.lower(function, lowered)
-            GuardDivision().run(lowered)
+            for guard in (GuardDivision(), GuardShifts(), GuardConversions()):
+                guard.run(lowered)
             if "expand-math" not in disabled:
                 ExpandMath(fma=target.has_fma).run(lowered)
             ExpandBfloats().run(lowered)
