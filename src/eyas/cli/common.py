@@ -26,14 +26,26 @@ INPUT_HELP = (
 )
 
 
-def open_module(path: Path, device: str, threads: int | None, quiet: bool = False, target: str = "llvm-cpu") -> Module:
+VARIANT_HELP = "Of a module with several: a target, or a part of it. [default: the best that runs here]"
+
+
+def open_module(
+    path: Path,
+    device: str,
+    threads: int | None,
+    quiet: bool = False,
+    target: str = "llvm-cpu",
+    variant: str | None = None,
+) -> Module:
     """A `.eyas` file, or a model that is compiled first."""
     if not path.is_file():
         raise EyasError(f"no such file: '{path}'")
     if path.suffix.lower() not in MODEL_ENDINGS:
         from eyas.runtime import load
 
-        return load(path, device=device, threads=threads)
+        return load(path, device=device, threads=threads, variant=variant)
+    if variant is not None:
+        raise UsageError(f"--variant {variant}: '{path}' is a model, which is compiled for one target")
     from eyas.api import compile
 
     return compile(str(path), device=device, threads=threads, target=target, progress=False if quiet else None)
