@@ -182,11 +182,27 @@ bool is_torch_tensor(PyObject* object) {
   return find_torch() && PyObject_TypeCheck(object, torch_tensor_type);
 }
 
+// What a framework says of a tensor that it cannot hand out: a sparse one, one without values, one
+// that needs a gradient.
+bool unreadable(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index) {
+  PyObject *type = nullptr, *reason = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &reason, &trace);
+  PyErr_Format(
+      call_error,
+      "argument %u '%s': this tensor (%R) cannot be read: %S; pass a dense one with values "
+      "in CPU memory, such as x.to_dense() or x.detach().cpu()",
+      index, spec.name, (PyObject*)Py_TYPE(object), reason ? reason : type);
+  Py_XDECREF(type);
+  Py_XDECREF(reason);
+  Py_XDECREF(trace);
+  return false;
+}
+
 bool read_dlpack(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index,
                  Argument& argument, eyas_tensor_t& tensor, bool is_torch, bool retry) {
   PyObject* capsule = is_torch ? PyObject_CallOneArg(torch_to_dlpack, object)
                                : PyObject_CallMethodNoArgs(object, dlpack_name);
-  if (!capsule) return false;
+  if (!capsule) return unreadable(object, spec, index);
   auto* managed = (dlpack::ManagedTensor*)PyCapsule_GetPointer(capsule, "dltensor");
   if (!managed || PyCapsule_SetName(capsule, "used_dltensor") != 0) {
     Py_DECREF(capsule);

@@ -54,6 +54,10 @@ class InternalError(EyasError):
     exit_code = 70
 
 
+class TrainingModeWarning(UserWarning):
+    """A PyTorch model was compiled in training mode, in which some of its layers act otherwise."""
+
+
 class MissingPackageError(EyasError):
     """Something was asked for that needs a package which is not installed; the message names the extra that has it."""
 

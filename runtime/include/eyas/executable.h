@@ -2,7 +2,7 @@
 //
 // A CPU executable is a position-independent ELF image. Each export is one function that runs one
 // workgroup of one dispatch. It must not keep state, and it may call only the symbols that the
-// loader offers (src/hal/local/imports.c).
+// loader offers (src/hal/cpu/imports.c).
 #ifndef EYAS_EXECUTABLE_H_
 #define EYAS_EXECUTABLE_H_
 
@@ -23,9 +23,9 @@ typedef struct eyas_dispatch_t {
   const int64_t* constants;       // push constants: dynamic dimensions, offsets, scalars
   uint32_t binding_count;
   uint32_t constant_count;
-  uint32_t workgroup_count[3];      // the grid
-  uint32_t error_tag;               // which dispatch this is, as the error word says it
-  uint32_t* error;                  // the submission's error word
+  uint32_t workgroup_count[3];  // the grid
+  uint32_t error_tag;           // which dispatch this is, as the error word says it
+  uint32_t* error;              // the submission's error word
 } eyas_dispatch_t;
 
 // What every device gives each worker at least.
@@ -48,8 +48,8 @@ typedef void (*eyas_dispatch_fn_t)(const eyas_dispatch_t*, const eyas_workgroup_
 // the work is done, and fails the submission.
 #define EYAS_ERROR_CODE_BITS 8
 
-// Codes. A value in the data is not allowed, such as an index out of range. Memory stays safe: reads
-// at computed positions are clamped.
+// Codes. A value in the data is not allowed, such as an index out of range. Memory stays safe:
+// reads at computed positions are clamped.
 #define EYAS_ERROR_BAD_DATA 1
 // Bytecode did what it may not; the interpreter knows what and where.
 #define EYAS_ERROR_BYTECODE 2

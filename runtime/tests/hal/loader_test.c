@@ -2,8 +2,8 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "hal/cpu/elf_image.h"
 #include "hal/fixture.h"
-#include "hal/local/elf_image.h"
 #include "hal/tiny_image.h"
 
 static eyas_status_t try_load(const void* bytes, size_t length) {
@@ -200,7 +200,7 @@ static void test_linked(const char* path) {
               NOT_FOUND, "missing");
   if (CHECK_OK(eyas_hal_executable_create(device, format, bytes, length, names, 2, &executable))) {
     memset(bytes, 0, length);  // it has its own copy
-    eyas_hal_buffer_t *in = new_buffer(device, 16), *out = new_buffer(device, 16);
+    eyas_hal_buffer_t *in = new_shared_buffer(device, 16), *out = new_shared_buffer(device, 16);
     float *x = map(in), *y = map(out);
     for (int i = 0; i < 4; ++i) x[i] = (float)i - 1;
     for (int64_t operation = 0; operation < 4; ++operation) {

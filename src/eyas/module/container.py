@@ -55,7 +55,6 @@ INDEX_NAME, MANIFEST, PROGRAM, PARAMETERS = "index.bin", "manifest.json", "progr
 _INDEX_MAGIC = b"EYASIDX\0"
 _PADDING_ID = 0x5945  # 'EY': the extra field that holds padding
 _EPOCH = (2020, 1, 1, 0, 0, 0)  # fixed, so that equal modules are equal files
-_ZIP64_FROM = 0xFFFF_FFFF
 
 # (name, alignment, pieces as (offset, data)) of one entry.
 _Piece = tuple[str, int, Sequence[tuple[int, Data]]]
@@ -166,7 +165,7 @@ def _add(
     """Stores one entry with aligned data; (digest, offset, length)."""
     views = [(offset, bytes_view(data)) for offset, data in pieces]
     length = views[-1][0] + views[-1][1].nbytes
-    zip64 = length >= _ZIP64_FROM
+    zip64 = length > zipfile.ZIP64_LIMIT  # 2 GiB: a zip's own fields have 32 bits, which zipfile takes as signed
     info = zipfile.ZipInfo(name, _EPOCH)
     info.external_attr = 0o644 << 16
     file = archive.fp

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from eyas.errors import CallError, ModuleError
 from eyas.module.program import Signature
 from eyas.runtime import _core
+from eyas.runtime.narrow import narrowing
 
 if TYPE_CHECKING:
     from eyas.runtime.futures import CallQueue, Future
@@ -71,7 +72,9 @@ class EntryPoint:
         self._function, self._trees = function, trees
         self.call: Callable[..., Any] = function.call
         self.call_named: Callable[..., Any] = function
-        if trees is not None:
+        if isinstance(trees, dict) and trees.get("narrows") is True:
+            self.call = function.call = narrowing(function.call, function.signature)
+        if trees is not None and (not isinstance(trees, dict) or trees.keys() != {"narrows"}):
             self.call = self.call_named = _nested_call(function.call, trees)
 
     def __call__(self, *args: Any, **named: Any) -> Any:

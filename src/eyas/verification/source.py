@@ -73,7 +73,7 @@ def open_source(
     """The source of a model of any kind that `eyas.compile` takes."""
     from eyas.frontends import frontend_of
 
-    kind = frontend_of(model)
+    kind = frontend_of(model, (args, kwargs))
     if kind == "torch":
         from eyas.verification.torch_source import TorchSource
 

@@ -52,7 +52,7 @@ def verify(
         assert report.ok, report
     """
     build = Build(device, threads, tuple(disable), workers, runs)
-    traced = _takes_examples(model)
+    traced = _takes_examples(model, (inputs, kwargs or {}))
     source = open_source(model, inputs if traced else (), (kwargs or {}) if traced else {}, dynamic_shapes, build)
 
     def arrays(program: ImportedProgram) -> Sequence[np.ndarray]:
@@ -131,12 +131,13 @@ def _without(off: tuple[str, ...], build: Build) -> str:
     return f"without {'anything optional' if off == build.switches else ', '.join(off)}"
 
 
-def _takes_examples(model: Any) -> bool:
+def _takes_examples(model: Any, inputs: Any) -> bool:
     """Modules and functions are traced with their inputs; files and exported programs have their shapes already."""
     from eyas.frontends import frontend_of
 
-    kind = frontend_of(model)
-    return kind == "jax" or (kind == "torch" and hasattr(model, "forward"))
+    kind = frontend_of(model, inputs)
+    is_function = callable(model) and not hasattr(model, "graph_signature")
+    return kind == "jax" or (kind == "torch" and is_function)
 
 
 def _as_array(leaf: Any, dtype: str) -> np.ndarray:

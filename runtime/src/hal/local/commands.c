@@ -30,7 +30,7 @@ static void prepare_command(const eyas_hal_command_buffer_t* recording,
     }
     return;
   }
-  const eyas_hal_local_executable_t* executable = command->executable->payload;
+  const eyas_hal_cpu_executable_t* executable = command->executable->payload;
   if (executable->bytecode) {
     out_command->bytecode = executable->exports[command->ordinal].bytecode;
   } else {

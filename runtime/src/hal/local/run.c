@@ -159,7 +159,7 @@ static void resolve_table(eyas_hal_local_commands_t* commands, const eyas_hal_ra
 static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
                                     const eyas_hal_local_failure_t* failure) {
   const eyas_hal_command_t* command = eyas_hal_error_command(recording, failure->word);
-  const eyas_hal_local_executable_t* executable = command->executable->payload;
+  const eyas_hal_cpu_executable_t* executable = command->executable->payload;
   if (!executable->bytecode) return eyas_hal_error_status(recording, failure->word);
   return eyas_status_annotate(
       eyas_vmvx_failure(executable->exports[command->ordinal].bytecode, failure->code),

@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "hal/measure_kernels.h"
+#include "measure/kernels.h"
 
 // Several workgroups a worker, so that one that is held up does not hold up the others.
 #define WORKGROUPS_PER_WORKER 8
