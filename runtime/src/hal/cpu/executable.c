@@ -63,8 +63,11 @@ static eyas_status_t load_bytecode(eyas_hal_executable_t* executable,
     executable->needs[i] = (eyas_hal_export_needs_t){
         .binding_count = eyas_vmvx_function_bindings(*function),
         .constant_count = eyas_vmvx_function_constants(*function),
-        .writes = eyas_vmvx_function_writes(*function),
     };
+    for (uint32_t b = 0; b < executable->needs[i].binding_count; ++b) {
+      uint64_t writes = eyas_vmvx_function_writes(*function, b);
+      executable->needs[i].writes[b / 64] |= writes << b % 64;
+    }
   }
   return NULL;
 }
