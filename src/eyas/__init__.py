@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from eyas.errors import EyasError
+from eyas.errors import CompileWarning, EyasError
 
 if TYPE_CHECKING:
     from eyas.api import compile, export, training_step
@@ -33,6 +33,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "CompileWarning",
     "Entry",
     "EyasError",
     "Module",

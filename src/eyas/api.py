@@ -79,10 +79,9 @@ def compile(
     if modules is not None and fingerprint is not None and not dump_phases:
         if (file := modules.find(fingerprint)) is not None:
             return _load(file, target, device, threads)
-    if staged.is_large:
-        from eyas.codegen.worker import prepare_workers
+    from eyas.codegen.children import prepare_children
 
-        prepare_workers()
+    prepare_children(target, 0 if staged.is_large else 1)
     with paused_collection():
         imported = staged.finish()
     if modules is not None and fingerprint is None and imported.parameter_bytes <= modules.store.largest_bytes:
@@ -95,7 +94,8 @@ def compile(
     dump = Path(dump_phases) if dump_phases else None
     with paused_collection():
         program = _compile(imported, options, dump, sys.stderr.isatty() if progress is None else progress)
-    file = modules.keep(fingerprint, program.write) if modules is not None and fingerprint is not None else None
+    keep = modules is not None and fingerprint is not None and not program.gave_up
+    file = modules.keep(fingerprint, program.write) if keep else None
     return _load(file or program.write_unnamed(), target, device, threads)
 
 

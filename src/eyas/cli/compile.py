@@ -70,6 +70,10 @@ def command(
         if fingerprint is not None and not dump_phases and modules.copy(fingerprint, output):
             _report(_summary(output, read(output, verify=False).manifest, begin, {}), quiet, json)
             return
+    if last.ordinal >= Phase.CODEGEN.ordinal:
+        from eyas.codegen.children import prepare_children
+
+        prepare_children(target, workers)
     with paused_collection():
         compilation = _run(model, options, first, last, parameters, input or [], dump_phases, quiet or json)
     if to:
@@ -80,7 +84,7 @@ def command(
     output.parent.mkdir(parents=True, exist_ok=True)
     finished = compilation.finish(external_weights)
     finished.write(output)
-    if modules is not None and fingerprint is not None:
+    if modules is not None and fingerprint is not None and not finished.gave_up:
         modules.keep_copy(fingerprint, output)
     _report(_summary(output, finished.manifest, begin, compilation.seconds), quiet, json)
 

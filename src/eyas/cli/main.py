@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
 from eyas.cli import bench, cache, compile, devices, explain, inspect, opt, run, targets, verify, version
-from eyas.errors import EyasError
+from eyas.errors import CompileWarning, EyasError
 
 app = typer.Typer(
     name="eyas",
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
+    warnings.showwarning = _show_warning
     try:
         app(arguments, prog_name="eyas")
     except KeyboardInterrupt:
@@ -57,6 +59,14 @@ def main(arguments: list[str] | None = None) -> None:
         if debug:
             raise
         _report_bug(error, arguments)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Our warnings as sentences; others as Python shows them."""
+    if issubclass(category, CompileWarning):
+        print(f"warning: {message}", file=sys.stderr)
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, *place[:2]))
 
 
 def _report_bug(error: BaseException, arguments: list[str]) -> None:

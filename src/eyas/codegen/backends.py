@@ -16,4 +16,9 @@ _MODULES = {"llvm-cpu": "eyas.codegen.llvm_cpu.compile", "vmvx": "eyas.codegen.v
 def backend_of(target: Target) -> Backend:
     """What compiles for this target."""
     target.check_supported()
-    return importlib.import_module(_MODULES[target.backend]).BACKEND
+    return load_backend(target.backend)
+
+
+def load_backend(name: str) -> Backend:
+    """The code generator of a backend by its name."""
+    return importlib.import_module(_MODULES[name]).BACKEND

@@ -205,6 +205,7 @@ class Compilation:
                 "strategy": one["strategy"].value,
                 "knobs": one["knobs"].value,
                 "rejected": [mlir.StringAttr(reason).value for reason in one["rejected"]],
+                **({"given_up": mlir.StringAttr(one["given_up"]).value} if "given_up" in one else {}),
             }
             for executable in find_ops(self.module, "hal.executable")
             for one in executable.exports
@@ -260,6 +261,11 @@ class CompiledProgram:
     images: Mapping[str, bytes]
     parameters: list
     manifest: Mapping[str, Any]
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether a kernel is not what it should be, so that another compilation may do better."""
+        return any("given_up" in kernel for kernel in self.manifest["kernels"])
 
     def write(self, target: str | Path | IO[bytes]) -> None:
         """Streams the module to a path or an open file; weights are never copied as a whole."""
