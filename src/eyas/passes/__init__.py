@@ -31,6 +31,7 @@ PASSES: dict[str, str] = {
     "form-dispatches": "dispatch.form_dispatches",
     "guard-conversions": "codegen.guard_conversions",
     "guard-division": "codegen.guard_division",
+    "guard-powers": "codegen.guard_powers",
     "guard-shifts": "codegen.guard_shifts",
     "insert-barriers": "schedule.insert_barriers",
     "outline-dispatches": "dispatch.outline_dispatches",

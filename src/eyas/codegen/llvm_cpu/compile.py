@@ -17,6 +17,7 @@ from eyas.passes.codegen.expand_bfloats import ExpandBfloats
 from eyas.passes.codegen.expand_math import ExpandMath
 from eyas.passes.codegen.guard_conversions import GuardConversions
 from eyas.passes.codegen.guard_division import GuardDivision
+from eyas.passes.codegen.guard_powers import GuardPowers
 from eyas.passes.codegen.guard_shifts import GuardShifts
 from eyas.targets import Target
 
@@ -59,7 +60,7 @@ def _lowered(
     strategy, rejected = backend.select(function, target, disabled)
     lowered = mlir.Module.create(function.operation.location)
     strategy.lower(function, lowered)
-    for guard in (GuardDivision(), GuardShifts(), GuardConversions()):
+    for guard in (GuardDivision(), GuardPowers(), GuardShifts(), GuardConversions()):
         guard.run(lowered)
     if "expand-math" not in disabled:
         ExpandMath(fma=target.has_fma).run(lowered)

@@ -47,7 +47,7 @@ class CompileExecutables(Pass):
         kernels = [op for op in module.body.operations if flow.is_executable(op)]
         if not kernels:
             return
-        jobs = [_job(op, target, self.disable) for op in kernels]
+        jobs = [job_of(op, target, self.disable) for op in kernels]
         compiled = self._compile(jobs)
         image = backend.link([one.object for one in compiled], [job.name for job in jobs], target, _ENTRY)
         exports = [_export(op, one) for op, one in zip(kernels, compiled, strict=True)]
@@ -86,7 +86,7 @@ def _name(function: mlir.OpView) -> str:
     return function.attributes["sym_name"].value
 
 
-def _job(function: mlir.OpView, target: Target, disable: tuple[str, ...]) -> Job:
+def job_of(function: mlir.OpView, target: Target, disable: tuple[str, ...]) -> Job:
     """A module of its own with just this function, under a name that all share: what is equal compiles to the same."""
     single = mlir.Module.create(function.operation.location)
     with mlir.InsertionPoint(single.body):

@@ -56,7 +56,7 @@ class PackWeights(Pass):
         for name, function in executables.items():
             bindings = sorted(binding for executable, binding in packed if executable == name)
             if bindings:
-                _note(function, bindings)
+                note_packed(function, bindings)
             if codegen.PACKABLE in function.attributes:
                 del function.attributes[codegen.PACKABLE]
 
@@ -130,7 +130,8 @@ def _uses(module: mlir.Module) -> dict[str | None, list[Place]]:
     return uses
 
 
-def _note(function: mlir.OpView, bindings: list[int]) -> None:
+def note_packed(function: mlir.OpView, bindings: list[int]) -> None:
+    """Tells the schedule that is noted on an executable which of its bindings are in panels."""
     strategy = function.attributes[codegen.STRATEGY]
     schedule = mlir.DictAttr(strategy.schedule)
     entries = {entry.name: entry.attr for entry in schedule} | {"packed": mlir.DenseI64ArrayAttr.get(bindings)}
