@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from eyas.frontends.torch_compile import eyas_backend  # noqa: E402
+from eyas.frontends.torch.dynamo import eyas_backend  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -157,4 +157,4 @@ def test_registered_by_name():
     from importlib.metadata import entry_points
 
     names = {entry.name: entry.value for entry in entry_points(group="torch_dynamo_backends")}
-    assert names.get("eyas") == "eyas.frontends.torch_compile:eyas_backend"
+    assert names.get("eyas") == "eyas.frontends.torch.dynamo:eyas_backend"

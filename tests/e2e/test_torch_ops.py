@@ -243,7 +243,7 @@ def test_grouped_products(dtype):
         def forward(self, x, weights, ends):
             if dtype is torch.float32:
                 # torch traces its own op for bf16 only.
-                from eyas.frontends.torch_routing import grouped_mm
+                from eyas.frontends.torch.routing import grouped_mm
 
                 return grouped_mm(x, weights, ends)
             return F.grouped_mm(x, weights, offs=ends)

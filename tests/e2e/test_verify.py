@@ -18,12 +18,12 @@ from torch import nn
 from torch_mlir import ir as mlir
 
 import eyas
+from eyas.codegen.common.passes import approximations, expand_math
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu import compile as dispatch_compiler
 from eyas.codegen.llvm_cpu.strategies import base, contraction, rows, windows
-from eyas.frontends import from_onnx
+from eyas.frontends.onnx import importer as from_onnx
 from eyas.ir.walk import find_ops
-from eyas.passes.codegen import approximations, expand_math
 from eyas.passes.dispatch import deduplicate_executables, form_dispatches, outline_dispatches
 from eyas.passes.optimize import convert_conv_layout, evaluate_constants, propagate_transposes
 from eyas.passes.schedule import plan_memory, reuse_in_place

@@ -13,8 +13,8 @@ from eyas.frontends.contract import prepare_context
 from eyas.ir import PassPipeline, make_context, parse_module
 from eyas.passes import PASSES, lookup
 
-HERE = Path(__file__).parent / "passes"
-FILES = sorted(HERE.glob("*/*.mlir"))
+HERE = Path(__file__).parent
+FILES = sorted(HERE.rglob("*.mlir"))
 
 # Passes whose input is more than IR, and where their tests are.
 ELSEWHERE = {
@@ -51,7 +51,7 @@ def test_file(path: Path) -> None:
 def test_every_pass_has_a_test_at_the_mirrored_path(name: str) -> None:
     assert lookup(name).name == name
     if name in ELSEWHERE:
-        text = (HERE.parents[1] / ELSEWHERE[name]).read_text()
+        text = (HERE.parent / ELSEWHERE[name]).read_text()
         assert lookup(name).__name__ in text or name in text
     else:
         assert (HERE / f"{PASSES[name].replace('.', '/')}.mlir").is_file()

@@ -140,7 +140,7 @@ def _import_mlir(graph: Graph) -> Any:
     import jax
 
     from eyas.frontends import import_model
-    from eyas.frontends.from_jax import PLATFORM
+    from eyas.frontends.jax.importer import PLATFORM
 
     function, inputs = jax.jit(_jax_function(graph), keep_unused=True), _jax_inputs(graph)
     if graph.symbols:

@@ -1,4 +1,4 @@
-"""Derives the polynomial coefficients of `eyas/passes/codegen/expand_math.py`. Run it to print them all.
+"""Derives the polynomial coefficients of `eyas/codegen/common/passes/expand_math.py`. Run it to print them all.
 
 Each fit minimises the largest weighted error on an interval (Lawson's iteration: least squares whose weights grow where
 the error is large), then rounds the coefficients to f32 from the lowest order up, refitting the others after each.

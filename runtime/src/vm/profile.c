@@ -11,7 +11,8 @@ static const char* lasting_name(const eyas_context_t* c, const char* name) {
   const eyas_program_t* p = &c->module->program;
   for (uint32_t i = 0; i < p->executable_count; ++i) {
     for (uint32_t k = 0; k < p->executables[i].export_count; ++k) {
-      if (strcmp(name, p->executables[i].exports[k].name) == 0) return p->executables[i].exports[k].name;
+      if (strcmp(name, p->executables[i].exports[k].name) == 0)
+        return p->executables[i].exports[k].name;
     }
   }
   return "?";
@@ -28,7 +29,7 @@ static eyas_status_t collect(eyas_context_t* c, eyas_hal_command_buffer_t* comma
 
 eyas_status_t eyas_vm_submit(eyas_context_t* context, const eyas_hal_submission_t* submission) {
   EYAS_RETURN_IF_ERROR(eyas_hal_device_submit(context->device, submission));
-  if (!context->submit_is_synchronous) {
+  if (context->loaded->info.asynchronous) {
     EYAS_RETURN_IF_ERROR(eyas_hal_device_wait_idle(context->device));
   }
   return context->options.profile ? collect(context, submission->commands) : NULL;
@@ -36,7 +37,8 @@ eyas_status_t eyas_vm_submit(eyas_context_t* context, const eyas_hal_submission_
 
 eyas_status_t eyas_context_profile(eyas_context_t* context, eyas_hal_profile_t* out_profile) {
   if (!context->options.profile) {
-    return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION, "the context was made without profiling");
+    return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
+                            "the context was made without profiling");
   }
   pthread_mutex_lock(&context->mutex);
   *out_profile = context->profile;

@@ -45,10 +45,11 @@ void eyas_vm_tear_states(eyas_context_t* c) {
 }
 
 static eyas_status_t torn(const eyas_state_t* s) {
-  return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
-                          "state '%s' is undefined, because a call failed while it was writing: reset "
-                          "the module's state, or set it",
-                          s->name);
+  return eyas_status_make(
+      EYAS_STATUS_FAILED_PRECONDITION,
+      "state '%s' is undefined, because a call failed while it was writing: reset "
+      "the module's state, or set it",
+      s->name);
 }
 
 eyas_status_t eyas_vm_check_states(eyas_context_t* c) {
@@ -74,11 +75,13 @@ eyas_status_t eyas_context_state_get(eyas_context_t* context, uint32_t index, ey
   pthread_mutex_lock(&context->mutex);
   eyas_status_t status = context->states_torn[index] ? torn(s) : NULL;
   if (!status) {
-    status = eyas_hal_buffer_allocate(context->device, 0, EYAS_HAL_USAGE_ALL, s->bytes, &tensor.buffer);
+    status =
+        eyas_hal_buffer_allocate(context->device, 0, EYAS_HAL_USAGE_ALL, s->bytes, &tensor.buffer);
   }
   void* pointer = NULL;
   if (!status) {
-    status = eyas_hal_buffer_map(context->states[index].hal, EYAS_HAL_ACCESS_READ, 0, s->bytes, &pointer);
+    status = eyas_hal_buffer_map(context->states[index].hal, EYAS_HAL_ACCESS_READ, 0, s->bytes,
+                                 &pointer);
   }
   if (!status) {
     status = eyas_hal_buffer_write(tensor.buffer, 0, pointer, s->bytes);
@@ -93,20 +96,36 @@ eyas_status_t eyas_context_state_get(eyas_context_t* context, uint32_t index, ey
   return NULL;
 }
 
+static eyas_status_t write_state(eyas_context_t* c, uint32_t index, const eyas_tensor_t* value) {
+  eyas_hal_buffer_t* target = c->states[index].hal;
+  const uint64_t bytes = c->states[index].capacity;
+  if (!value->buffer) return eyas_hal_buffer_write(target, 0, value->data, bytes);
+  void* pointer = NULL;
+  EYAS_RETURN_IF_ERROR(
+      eyas_hal_buffer_map(value->buffer, EYAS_HAL_ACCESS_READ, 0, bytes, &pointer));
+  eyas_status_t status = eyas_hal_buffer_write(target, 0, pointer, bytes);
+  eyas_hal_buffer_unmap(value->buffer);
+  return status;
+}
+
 eyas_status_t eyas_context_state_set(eyas_context_t* context, uint32_t index,
                                      const eyas_tensor_t* value) {
   const eyas_state_t* s = NULL;
   EYAS_RETURN_IF_ERROR(find(context, index, &s));
   if (value->dtype != s->dtype || value->rank != s->rank ||
       memcmp(value->dims, s->dims, s->rank * sizeof(*s->dims)) != 0) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
-                            "state '%s': a %s of rank %u was given, it is a %s of rank %u, or the sizes "
-                            "differ",
-                            s->name, eyas_dtype_name(value->dtype), value->rank, eyas_dtype_name(s->dtype),
-                            s->rank);
+    return eyas_status_make(
+        EYAS_STATUS_INVALID_ARGUMENT,
+        "state '%s': a %s of rank %u was given, it is a %s of rank %u, or the sizes "
+        "differ",
+        s->name, eyas_dtype_name(value->dtype), value->rank, eyas_dtype_name(s->dtype), s->rank);
+  }
+  if (value->buffer) {
+    EYAS_RETURN_IF_ERROR(eyas_status_annotate(
+        eyas_vm_check_buffer(context->device, value->buffer, s->bytes), "state '%s'", s->name));
   }
   pthread_mutex_lock(&context->mutex);
-  eyas_status_t status = eyas_hal_buffer_write(context->states[index].hal, 0, value->data, s->bytes);
+  eyas_status_t status = write_state(context, index, value);
   if (!status) context->states_torn[index] = false;
   pthread_mutex_unlock(&context->mutex);
   return status;

@@ -42,7 +42,8 @@ static eyas_status_t copy_data(eyas_bump_t* memory, eyas_vmvx_function_t* f, con
   return NULL;
 }
 
-static eyas_status_t read_function(eyas_reader_t* r, eyas_bump_t* memory, eyas_vmvx_function_t* f) {
+static eyas_status_t read_function(eyas_reader_t* r, eyas_bump_t* memory,
+                                   const eyas_vmvx_settings_t* settings, eyas_vmvx_function_t* f) {
   f->name = eyas_read_text(r, memory);
   f->scalar_count = eyas_read_u32(r);
   f->tile_count = eyas_read_u32(r);
@@ -56,10 +57,11 @@ static eyas_status_t read_function(eyas_reader_t* r, eyas_bump_t* memory, eyas_v
   if (r->failed) return eyas_status_make(EYAS_STATUS_CORRUPT, "the executable ends inside it");
   EYAS_RETURN_IF_ERROR(check_header(f));
   EYAS_RETURN_IF_ERROR(copy_data(memory, f, data));
-  return eyas_vmvx_decode(memory, f, code, code_bytes);
+  return eyas_vmvx_decode(memory, settings, f, code, code_bytes);
 }
 
-static eyas_status_t read_executable(eyas_reader_t* r, eyas_vmvx_executable_t* executable) {
+static eyas_status_t read_executable(eyas_reader_t* r, const eyas_vmvx_settings_t* settings,
+                                     eyas_vmvx_executable_t* executable) {
   const uint8_t* magic = eyas_read_bytes(r, 4);
   if (!magic || memcmp(magic, "EYVX", 4) != 0) {
     return eyas_status_make(EYAS_STATUS_CORRUPT,
@@ -80,7 +82,7 @@ static eyas_status_t read_executable(eyas_reader_t* r, eyas_vmvx_executable_t* e
   if (!executable->functions) return no_memory();
   for (uint32_t i = 0; i < count; ++i) {
     eyas_vmvx_function_t* f = &executable->functions[i];
-    eyas_status_t status = read_function(r, &executable->memory, f);
+    eyas_status_t status = read_function(r, &executable->memory, settings, f);
     if (status) return eyas_status_annotate(status, "function %u '%s'", i, f->name);
   }
   executable->function_count = count;
@@ -91,13 +93,13 @@ static eyas_status_t read_executable(eyas_reader_t* r, eyas_vmvx_executable_t* e
   return NULL;
 }
 
-eyas_status_t eyas_vmvx_load(const void* bytes, size_t length,
+eyas_status_t eyas_vmvx_load(const void* bytes, size_t length, const eyas_vmvx_settings_t* settings,
                              eyas_vmvx_executable_t** out_executable) {
   *out_executable = NULL;
   eyas_vmvx_executable_t* executable = calloc(1, sizeof(*executable));
   if (!executable) return no_memory();
   eyas_reader_t reader = {.data = bytes, .at = 0, .end = length, .failed = false};
-  eyas_status_t status = read_executable(&reader, executable);
+  eyas_status_t status = read_executable(&reader, settings, executable);
   if (status) {
     eyas_vmvx_unload(executable);
     return status;

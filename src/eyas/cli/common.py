@@ -55,7 +55,7 @@ def choose_entry(module: Module, entry: str) -> str:
 
 def parse_shape(text: str) -> tuple[tuple[int, ...], np.dtype]:
     """`1x3x224x224xf32` as a shape and a NumPy dtype."""
-    from eyas.frontends.dtypes import TABLE, numpy_dtype
+    from eyas.program.dtypes import TABLE, numpy_dtype
 
     match = _SPEC.fullmatch(text.strip())
     dtype = "bool" if match and match["dtype"] == "i1" else match["dtype"] if match else ""
@@ -66,7 +66,7 @@ def parse_shape(text: str) -> tuple[tuple[int, ...], np.dtype]:
 
 def _is_shape(text: str) -> bool:
     """Whether text is a shape and type; `arg1` and `x` are names."""
-    from eyas.frontends.dtypes import TABLE
+    from eyas.program.dtypes import TABLE
 
     match = _SPEC.fullmatch(text.strip())
     return match is not None and (bool(match["dims"]) or match["dtype"] in (*TABLE, "i1"))
@@ -121,7 +121,7 @@ def _made_inputs(specs: Sequence[str], seed: int) -> Iterator[tuple[str, str | N
 
 def _in_type(array: np.ndarray, dtype: str) -> np.ndarray:
     """NumPy's files know bf16 as two bytes of anything."""
-    from eyas.frontends.dtypes import numpy_dtype
+    from eyas.program.dtypes import numpy_dtype
 
     return array.view(numpy_dtype("bf16")) if dtype == "bf16" and array.dtype.kind == "V" else array
 
@@ -170,7 +170,7 @@ def _load_arrays(path: str) -> dict[str, np.ndarray]:
 
 
 def _from_signature(argument: Any, seed: int) -> np.ndarray:
-    from eyas.frontends.dtypes import numpy_dtype
+    from eyas.program.dtypes import numpy_dtype
 
     if not all(isinstance(dim, int) for dim in argument.dims):
         sizes = "x".join("N" if isinstance(dim, str) else str(dim) for dim in argument.dims)

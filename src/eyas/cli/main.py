@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from eyas.cli import bench, cache, compile, devices, explain, inspect, opt, run, targets, verify, version
-from eyas.errors import CompileWarning, EyasError
+from eyas.errors import EXTRA_OF, EyasError, MissingPackageError
 
 app = typer.Typer(
     name="eyas",
@@ -40,7 +39,6 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
-    warnings.showwarning = _show_warning
     try:
         app(arguments, prog_name="eyas")
     except KeyboardInterrupt:
@@ -58,15 +56,9 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, ModuleNotFoundError) and error.name in EXTRA_OF:
+            _exit(f"error: {MissingPackageError(error.name, 'this command')}", MissingPackageError.exit_code)
         _report_bug(error, arguments)
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Our warnings as sentences; others as Python shows them."""
-    if issubclass(category, CompileWarning):
-        print(f"warning: {message}", file=sys.stderr)
-    else:
-        sys.stderr.write(warnings.formatwarning(message, category, *place[:2]))
 
 
 def _report_bug(error: BaseException, arguments: list[str]) -> None:

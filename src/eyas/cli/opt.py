@@ -29,13 +29,15 @@ def command(
     if file is None:
         raise UsageError("give an MLIR file, or --list to see the passes")
     from eyas.ir import PassPipeline, make_context, mlir, parse_module, raise_as_compile_error
+    from eyas.pipelines.constants import evaluate_with
+    from eyas.pipelines.request import Services
 
     if str(file) != "-" and not file.is_file():
         raise EyasError(f"no such file: '{file}'")
     text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     pipeline = PassPipeline.parse(passes)
     module = parse_module(text, make_context(), str(file))
-    pipeline.run(module)
+    pipeline.equipped(evaluate=evaluate_with((), Services())).run(module)
     try:
         module.operation.verify()
     except mlir.MLIRError as error:
@@ -48,13 +50,13 @@ def command(
 
 
 def _list(json: bool) -> None:
-    from eyas.passes import PASSES, lookup
+    from eyas.passes import PASSES, lookup, phase_of
 
     rows = []
-    for name in sorted(PASSES, key=lambda name: (PASSES[name].partition(".")[0], name)):
+    for name in sorted(PASSES, key=lambda name: (phase_of(name), name)):
         found = lookup(name)
         assert found is not None
-        rows.append((name, PASSES[name].partition(".")[0], (found.__doc__ or "").strip().partition("\n")[0]))
+        rows.append((name, phase_of(name), (found.__doc__ or "").strip().partition("\n")[0]))
     if json:
         print_json([{"name": name, "phase": phase, "summary": summary} for name, phase, summary in rows])
     else:

@@ -7,7 +7,7 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.backend import Backend, generalize
 from eyas.codegen.jobs import Caution
 from eyas.dialects import codegen
-from eyas.targets import Target
+from eyas.targets import CpuTarget, Target
 
 NO_VECTORIZER = "vectorize-llvm"
 """A switch that only this file sets: LLVM does without its vectorisers and costly passes."""
@@ -15,7 +15,7 @@ NO_VECTORIZER = "vectorize-llvm"
 
 def steps_of(target: Target) -> list[Caution]:
     """What is tried in turn."""
-    return [one for one in Caution if target.is_cpu or one is not Caution.FEWER_OPTIMISATIONS]
+    return [one for one in Caution if isinstance(target, CpuTarget) or one is not Caution.FEWER_OPTIMISATIONS]
 
 
 def prepare(

@@ -28,6 +28,7 @@ from eyas.codegen.containment import Death, contained, died_each_time
 from eyas.codegen.jobs import Caution, Job, Listing
 from eyas.errors import InternalError
 from eyas.targets import Target
+from eyas.targets.registry import codegen_module
 
 _BYTES_PER_SHARE = 64 << 10
 """A dispatch of so much bytecode has twice the time of a small one."""
@@ -37,7 +38,12 @@ _MOST_EARLY = 8
 """Children that are started before it is known how many jobs there will be."""
 
 
-def compile_jobs(jobs: Sequence[Job], workers: int, on_done: Callable[[str], None] | None = None) -> list[Any]:
+def compile_jobs(
+    jobs: Sequence[Job],
+    workers: int,
+    on_done: Callable[[str], None] | None = None,
+    on_warning: Callable[[str], None] | None = None,
+) -> list[Any]:
     """Compiles all jobs, `workers` at a time, and returns the CompiledDispatch of each in order."""
     if knobs.compiles_in_process():
         return [_in_process(job, on_done) for job in jobs]
@@ -52,13 +58,13 @@ def compile_jobs(jobs: Sequence[Job], workers: int, on_done: Callable[[str], Non
     except BaseException:  # Ctrl-C
         batch.stop()
         raise
-    return [contained(job, result) for job, result in zip(jobs, batch.results, strict=True)]
+    return [contained(job, result, on_warning) for job, result in zip(jobs, batch.results, strict=True)]
 
 
-def prepare_children(target: str, count: int = 0) -> None:
+def prepare_children(target: Target, count: int = 0) -> None:
     """Starts the children of a compilation that is to come, so that they are ready when it has jobs for them."""
     if not knobs.compiles_in_process():
-        pool.prepare(Target.parse(target).backend, count or min(len(os.sched_getaffinity(0)), _MOST_EARLY))
+        pool.prepare(codegen_module(target), count or min(len(os.sched_getaffinity(0)), _MOST_EARLY))
 
 
 def _in_process(job: Job, on_done: Callable[[str], None] | None) -> Any:
@@ -120,7 +126,7 @@ class _Batch:
 
     def _ask(self, job: Job | Listing) -> Any:
         plain = job if isinstance(job, Job) else job.job
-        child = pool.take(Target.parse(plain.target).backend)
+        child = pool.take(codegen_module(Target.parse(plain.target)))
         self._busy.add(child)
         try:
             made = child.ask(job, knobs.compile_seconds() * (1 + len(plain.bytecode) / _BYTES_PER_SHARE))
@@ -149,7 +155,8 @@ class ChildDied(Exception):
 
 
 class Child:
-    """A process that compiles what it is sent. Only the process that started it may use it."""
+    """A process that compiles what it is sent, and loads the module `backend` before it is asked. Only the process that
+    started it may use it."""
 
     def __init__(self, backend: str) -> None:
         self.owner, self.jobs = os.getpid(), 0

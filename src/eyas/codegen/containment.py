@@ -6,15 +6,14 @@ import json
 import platform
 import sys
 import tempfile
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import eyas
 from eyas.codegen.jobs import Caution, Job
-from eyas.errors import CompileWarning, InternalError
+from eyas.errors import InternalError
 
 DISPATCH, LISTING, SAID, REPORT, COMMAND = "dispatch.mlir", "dispatch.ll", "stderr.txt", "report.json", "command.txt"
 
@@ -27,7 +26,7 @@ class Death:
     said: str
 
 
-def contained(job: Job, result: Any) -> Any:
+def contained(job: Job, result: Any, on_warning: Callable[[str], None] | None) -> Any:
     """The result of a job; warns when it took more caution than was asked for, and raises an error."""
     if isinstance(result, tuple):
         made, deaths, listing = result
@@ -35,13 +34,13 @@ def contained(job: Job, result: Any) -> Any:
             raise made
         folder = save(job, deaths, listing)
         given_up = f"{_tell(deaths)}; compiled {Caution(made.caution).description}"
-        warnings.warn(
+        message = (
             f"dispatch '{job.name}': its compilation did not succeed as it should have ({_tell(deaths)}), so it was"
             f" compiled {Caution(made.caution).description}. Its results are right; it may be slow. This is a bug in"
-            f" Eyas or LLVM: what is needed to repeat it was saved in {folder}; please send it.",
-            CompileWarning,
-            stacklevel=2,
+            f" Eyas or LLVM: what is needed to repeat it was saved in {folder}; please send it."
         )
+        if on_warning is not None:
+            on_warning(message)
         return replace(made, given_up=given_up)
     if isinstance(result, BaseException):
         raise result

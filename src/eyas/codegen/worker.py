@@ -7,6 +7,7 @@ that a user's script needs no `if __name__ == "__main__"` and no thread of the p
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import os
 import pickle
 import resource
@@ -63,9 +64,7 @@ def _context() -> Any:
 
 def _warm_up(backend: str) -> None:
     """Loads what the first jobs need, while the parent is still busy with other things."""
-    from eyas.codegen.backends import load_backend
-
-    load_backend(backend)
+    importlib.import_module(backend)
     _context()
 
 

@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping
 from torch_mlir.passmanager import PassManager
 
 from eyas.errors import CompileError, FrontendError, UnsupportedOpError
-from eyas.frontends.locations import describe_source
-from eyas.frontends.parameters import Parameter
-from eyas.frontends.program import print_module
 from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module, run_upstream
+from eyas.ir.locations import describe_source
 from eyas.passes.input.drop_asserts import DropAsserts
 from eyas.passes.input.drop_unused_results import DropUnusedResults
 from eyas.passes.input.externalize_parameters import ExternalizeParameters, take_values
@@ -21,6 +19,8 @@ from eyas.passes.input.hold_small_types import HoldSmallTypes
 from eyas.passes.input.narrow_scalars import NarrowScalars
 from eyas.passes.input.verify_input_contract import VerifyInputContract, op_label
 from eyas.passes.input.wrap_scalars import WrapScalars
+from eyas.program.parameters import Parameter
+from eyas.program.program import print_module
 
 TO_CONTRACT = PassPipeline(
     (

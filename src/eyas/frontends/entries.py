@@ -7,7 +7,6 @@ the entry's name in front. What is equal under different names is found when the
 from __future__ import annotations
 
 import hashlib
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +15,12 @@ import numpy as np
 
 from eyas.dialects import flow
 from eyas.errors import UsageError
-from eyas.frontends import frontend_of
-from eyas.frontends.parameters import Parameter
-from eyas.frontends.program import ImportedProgram, Source
+from eyas.frontends import frontend_of, importer_of
 from eyas.frontends.states import carry_state, check_same_start, read_as_state, state_names
 from eyas.ir import clone_into, mlir
 from eyas.ir.walk import find_ops, functions
+from eyas.program.parameters import Parameter
+from eyas.program.program import ImportedProgram, Source
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,14 @@ def import_entries(given: Mapping[str, Any]) -> ImportedProgram:
     shared = frozenset().union(*states.values())
     for name, entry in entries.items():
         # Small buffers have become constants where they are only read; now they are known to change.
-        if shared - states[name] and frontend_of(entry.model) == "from_torch":
+        if shared - states[name] and frontend_of(entry.model, (entry.inputs, entry.kwargs)) == "torch":
             programs[name] = import_entry(entry, shared)
     return merge(programs)
 
 
 def import_entry(entry: Entry, states: frozenset[str] = frozenset()) -> ImportedProgram:
     """Imports one model. `states` names variables that other entry points change."""
-    frontend = importlib.import_module(f"eyas.frontends.{frontend_of(entry.model)}")
+    frontend = importer_of(entry.model, (entry.inputs, entry.kwargs))
     known = {"states": states} if states else {}
     program = frontend.import_model(entry.model, entry.inputs, entry.kwargs, entry.dynamic_shapes, **known)
     return carry_state(program, entry.carry, entry.inputs) if entry.carry else program

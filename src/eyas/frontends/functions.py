@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from eyas.dialects import flow
 from eyas.errors import FrontendError
-from eyas.frontends.dtypes import short_name_of_ir
-from eyas.frontends.program import Argument, Signature
 from eyas.ir import mlir
+from eyas.program.dtypes import short_name_of_ir
+from eyas.program.program import Argument, Signature
 
 _VTENSOR = re.compile(r"!torch\.vtensor<\[([\d,?]*)\],(.+)>")
 _SCALARS = {"!torch.int": "i64", "!torch.float": "f64", "!torch.bool": "bool"}

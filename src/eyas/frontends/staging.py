@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eyas.cache.digest import attempt
+from eyas.errors import UsageError
 from eyas.frontends import frontend_of
 
 if TYPE_CHECKING:
-    from eyas.frontends.program import ImportedProgram
+    from eyas.program.program import ImportedProgram
 
 # Models of more than this take long enough that it pays to start workers at once.
 _LARGE_BYTES = 1 << 20
@@ -34,13 +35,31 @@ class Staged:
         return self.weight_bytes > _LARGE_BYTES
 
 
-def stage(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any, most_bytes: int) -> Staged:
-    """Takes a model as far as its digest; those of more than `most_bytes` of weights get none."""
-    frontend = frontend_of(model)
-    if frontend == "from_torch":
+def stage(
+    model: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    carry: Mapping[int, int] | None,
+    most_bytes: int,
+) -> Staged:
+    """Takes a model, or a mapping of entry points, as far as its digest; those of more than `most_bytes` of weights get
+    none."""
+    if isinstance(model, Mapping):
+        if args or kwargs or dynamic_shapes is not None or carry:
+            raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
+        from eyas.frontends.entries import import_entries
+
+        return Staged(lambda: import_entries(model))
+    if carry:
+        from eyas.frontends.entries import Entry, import_entry
+
+        return Staged(lambda: import_entry(Entry(model, args, kwargs, dynamic_shapes, carry)))
+    frontend = frontend_of(model, (args, kwargs))
+    if frontend == "torch":
         return _stage_torch(model, args, kwargs, dynamic_shapes, most_bytes)
-    if frontend == "from_onnx" and isinstance(model, (str, os.PathLike)) and os.path.isfile(model):
-        from eyas.frontends.onnx_fingerprint import fingerprint
+    if frontend == "onnx" and isinstance(model, (str, os.PathLike)) and os.path.isfile(model):
+        from eyas.frontends.onnx.fingerprint import fingerprint
 
         path, size = os.fspath(model), os.path.getsize(model)
         digest = attempt(lambda: fingerprint(path, args, kwargs, dynamic_shapes)) if size <= most_bytes else None
@@ -51,14 +70,14 @@ def stage(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_sh
 def _stage_torch(
     model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any, most_bytes: int
 ) -> Staged:
-    from eyas.frontends.torch_export import export_model
+    from eyas.frontends.torch.exported import export_model
 
     exported = export_model(model, args, kwargs, dynamic_shapes)
     # After the export, which loads the parts of torch that this needs.
-    from eyas.frontends.torch_fingerprint import fingerprint, weight_bytes
+    from eyas.frontends.torch.fingerprint import fingerprint, weight_bytes
 
     def finish() -> ImportedProgram:
-        from eyas.frontends.from_torch import import_exported
+        from eyas.frontends.torch.importer import import_exported
 
         return import_exported(*exported)
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from eyas.dialects import flow
 from eyas.errors import FrontendError, UsageError
-from eyas.frontends import trees
-from eyas.frontends.dtypes import short_name
-from eyas.frontends.parameters import Parameter
-from eyas.frontends.program import EntryPoint, ImportedProgram, Signature
 from eyas.ir import mlir
 from eyas.ir.walk import entry_block, functions
+from eyas.module import trees
+from eyas.program.dtypes import short_name
+from eyas.program.parameters import Parameter
+from eyas.program.program import EntryPoint, ImportedProgram, Signature
 
 
 def bind_states(module: mlir.Module, arguments: Mapping[int, str], results: Mapping[int, str]) -> None:
@@ -111,7 +111,7 @@ def carry_state(program: ImportedProgram, carry: Mapping[int, int], examples: Se
         signature=signature,
         in_tree=in_tree,
         out_tree=out_tree,
-        entries={"main": EntryPoint(signature, in_tree, out_tree)},
+        entries={"main": EntryPoint(signature, in_tree, out_tree, narrows=program.entries["main"].narrows)},
         _digest=None,
     )
 

@@ -59,3 +59,12 @@ def is_tensor(value: mlir.Value) -> bool:
 
 def entry_block(function: mlir.OpView) -> mlir.Block:
     return function.operation.regions[0].blocks[0]
+
+
+def constant_int(value: mlir.Value) -> int | None:
+    """The value of an integer or index constant, else None."""
+    owner = value.owner
+    if isinstance(owner, mlir.Block) or owner.name != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    return int(attribute.value) if isinstance(attribute, mlir.IntegerAttr | mlir.BoolAttr) else None

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from eyas.errors import UsageError
-from eyas.frontends.dtypes import numpy_dtype
-from eyas.frontends.parameters import Parameter
+from eyas.program.dtypes import numpy_dtype
+from eyas.program.parameters import Parameter
 
 _NAMES = {
     "f64": "F64", "f32": "F32", "f16": "F16", "bf16": "BF16", "bool": "BOOL", "i8": "I8", "u8": "U8", "i16": "I16",

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from torch_mlir.dialects import func
 
-from eyas.frontends.dtypes import short_name_of_ir
-from eyas.frontends.literals import by_value
-from eyas.frontends.program import Argument, ImportedProgram, Signature
-from eyas.frontends.trees import CallTree, flat_results
 from eyas.ir import clone_into, mlir
 from eyas.ir.walk import defining_op, entry_block, functions, nested_operands, remap_operands
+from eyas.module.trees import CallTree, flat_results
+from eyas.program.dtypes import short_name_of_ir
+from eyas.program.literals import by_value
+from eyas.program.program import Argument, ImportedProgram, Signature
 
 _MAIN_ONLY = "verification works on programs with one entry point"
 

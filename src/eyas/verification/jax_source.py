@@ -11,8 +11,8 @@ from jax.extend import core as jax_core
 from jax.extend import source_info_util
 
 from eyas.errors import UsageError
-from eyas.frontends.from_jax import evaluate, import_model, inline_jits
-from eyas.frontends.program import ImportedProgram
+from eyas.frontends.jax.importer import evaluate, import_model, inline_jits
+from eyas.program.program import ImportedProgram
 from eyas.verification.source import Layer, Reference, Source, Tapped
 
 

@@ -11,9 +11,9 @@ import onnx
 from onnx import numpy_helper
 
 from eyas.errors import FrontendError
-from eyas.frontends.from_onnx import import_model
-from eyas.frontends.onnx_file import open_model
-from eyas.frontends.onnx_prepare import real_inputs
+from eyas.frontends.onnx.file import open_model
+from eyas.frontends.onnx.importer import import_model
+from eyas.frontends.onnx.prepare import real_inputs
 from eyas.verification.source import Layer, Reference, Source, Tapped
 
 

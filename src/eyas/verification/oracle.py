@@ -16,10 +16,10 @@ from torch_mlir.execution_engine import ExecutionEngine
 from torch_mlir.runtime import get_ranked_memref_descriptor, make_nd_memref_descriptor
 from torch_mlir.runtime.np_to_memref import as_ctype, make_zero_d_memref_descriptor
 
-from eyas.frontends.dtypes import numpy_dtype
-from eyas.frontends.parameters import Parameter
-from eyas.frontends.program import ImportedProgram
 from eyas.ir import mlir, parse_module, run_upstream
+from eyas.program.dtypes import numpy_dtype
+from eyas.program.parameters import Parameter
+from eyas.program.program import ImportedProgram
 
 TO_MEMORY = (
     "func.func(linalg-generalize-named-ops),"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from eyas.frontends.program import ImportedProgram
+from eyas.program.program import ImportedProgram
 from eyas.verification.build import Build
 
 
@@ -73,16 +73,16 @@ def open_source(
     """The source of a model of any kind that `eyas.compile` takes."""
     from eyas.frontends import frontend_of
 
-    kind = frontend_of(model)
-    if kind == "from_torch":
+    kind = frontend_of(model, (args, kwargs))
+    if kind == "torch":
         from eyas.verification.torch_source import TorchSource
 
         return TorchSource(model, args, kwargs, dynamic_shapes)
-    if kind == "from_onnx":
+    if kind == "onnx":
         from eyas.verification.onnx_source import OnnxSource
 
         return OnnxSource(model, dynamic_shapes)
-    if kind == "from_jax":
+    if kind == "jax":
         from eyas.verification.jax_source import JaxSource
 
         return JaxSource(model, args, kwargs)

@@ -21,10 +21,10 @@ from torch.export.graph_signature import (
 )
 from torch.utils import _pytree as pytree
 
-from eyas.frontends.from_torch import import_exported
-from eyas.frontends.torch_export import export_model
-from eyas.frontends.torch_tensors import as_numpy
-from eyas.frontends.torch_weights import place_of
+from eyas.frontends.torch.exported import export_model
+from eyas.frontends.torch.importer import import_exported
+from eyas.frontends.torch.tensors import as_numpy
+from eyas.frontends.torch.weights import place_of
 from eyas.verification.source import Layer, Reference, Source, Tapped
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from eyas.errors import UsageError
-from eyas.frontends.dtypes import numpy_dtype
-from eyas.frontends.program import ImportedProgram
-from eyas.pipelines.phases import OPTIONAL
+from eyas.program.dtypes import numpy_dtype
+from eyas.program.program import ImportedProgram
 from eyas.verification import phases, reproducer
 from eyas.verification.bisect import Blame, bisect
 from eyas.verification.build import Build
@@ -53,7 +52,7 @@ def verify(
         assert report.ok, report
     """
     build = Build(device, threads, tuple(disable), workers, runs)
-    traced = _takes_examples(model)
+    traced = _takes_examples(model, (inputs, kwargs or {}))
     source = open_source(model, inputs if traced else (), (kwargs or {}) if traced else {}, dynamic_shapes, build)
 
     def arrays(program: ImportedProgram) -> Sequence[np.ndarray]:
@@ -106,15 +105,17 @@ def _name_culprit(report: Report, tracer: Tracer, found: reproducer.Reproducer |
     """Bisects on the reproducer, which compiles quickly, and makes sure on the whole program."""
 
     def whole_is_right(off: tuple[str, ...]) -> bool:
-        tracer.progress(f"the program {_without(off)}")
+        tracer.progress(f"the program {_without(off, tracer.build)}")
         return not any(row.wrong for row in tracer.results(off))
 
     def piece_is_right(off: tuple[str, ...]) -> bool:
         assert found is not None
-        tracer.progress(f"the reproducer {_without(off)}")
+        tracer.progress(f"the reproducer {_without(off, tracer.build)}")
         return reproducer.is_wrong(tracer, found.piece, found.expected, off) is None
 
-    blame: Blame = bisect(piece_is_right if found is not None else whole_is_right)
+    build = tracer.build
+    is_right = piece_is_right if found is not None else whole_is_right
+    blame: Blame = bisect(is_right, build.switches, build.strategy_switches)
     if not blame.culprits and found is not None:
         where = phases.explain(tracer.build, found, tracer.tolerance)
         blame = Blame((), blame.cures, blame.tried, f"{blame.reason}; {where}")
@@ -124,23 +125,24 @@ def _name_culprit(report: Report, tracer: Tracer, found: reproducer.Reproducer |
         report.confirmed = whole_is_right(blame.culprits)
 
 
-def _without(off: tuple[str, ...]) -> str:
+def _without(off: tuple[str, ...], build: Build) -> str:
     if not off:
         return "once more"
-    return f"without {'anything optional' if off == OPTIONAL else ', '.join(off)}"
+    return f"without {'anything optional' if off == build.switches else ', '.join(off)}"
 
 
-def _takes_examples(model: Any) -> bool:
+def _takes_examples(model: Any, inputs: Any) -> bool:
     """Modules and functions are traced with their inputs; files and exported programs have their shapes already."""
     from eyas.frontends import frontend_of
 
-    kind = frontend_of(model)
-    return kind == "from_jax" or (kind == "from_torch" and hasattr(model, "forward"))
+    kind = frontend_of(model, inputs)
+    is_function = callable(model) and not hasattr(model, "graph_signature")
+    return kind == "jax" or (kind == "torch" and is_function)
 
 
 def _as_array(leaf: Any, dtype: str) -> np.ndarray:
     if type(leaf).__module__.partition(".")[0] == "torch":
-        from eyas.frontends.torch_tensors import as_numpy
+        from eyas.frontends.torch.tensors import as_numpy
 
         return as_numpy(leaf)
     return np.asarray(leaf).astype(numpy_dtype(dtype), copy=False)

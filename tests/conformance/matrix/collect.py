@@ -10,14 +10,13 @@ from typing import Any
 
 from eyas.codegen.jobs import Job
 from eyas.dialects import flow
-from eyas.frontends.staging import stage
 from eyas.passes.codegen.compile_executables import job_of
-from eyas.pipelines.compiler import Compilation
-from eyas.pipelines.phases import Options, Phase
+from eyas.pipelines import driver
+from eyas.pipelines.request import Phase, Request
 from eyas.targets import Target
 
 # Fusion and memory are decided before the CPU is asked; what is collected for one is compiled for all.
-COLLECTED_FOR = "llvm-cpu:x86_64:x86-64-v3"
+COLLECTED_FOR = Target.parse("llvm-cpu:x86_64:x86-64-v3")
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,13 @@ class Dispatch:
 
 def dispatches_of(model_name: str, model: Any, inputs: Sequence[Any]) -> Iterator[Dispatch]:
     """The dispatches of a model, in its order, equal ones once."""
-    imported = stage(model, inputs, {}, None, -1).finish()
     # Constants stay as they are: evaluating them would compile and run, and change no kernel of what is left.
-    compilation = Compilation.of(imported, Options(target=COLLECTED_FOR, disable=("evaluate-constants",)))
-    compilation.run(last=Phase.SCHEDULE)
+    request = Request(model, inputs, targets=(COLLECTED_FOR,), disable=("evaluate-constants",), last=Phase.SCHEDULE)
+    compilation = driver.run(request)
     seen: set[str] = set()
     with compilation.module.context:
         for op in filter(flow.is_executable, compilation.module.body.operations):
-            job: Job = job_of(op, Target.parse(COLLECTED_FOR), ())
+            job: Job = job_of(op, COLLECTED_FOR, ())
             made = Dispatch(model_name, job.name, job.text)
             if made.digest not in seen:
                 seen.add(made.digest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from eyas.codegen.children import compile_jobs
 from eyas.codegen.common.backend import generalized
 from eyas.codegen.jobs import Job
 from eyas.dialects import codegen
-from eyas.errors import CompileWarning, EyasError
+from eyas.errors import EyasError
 from eyas.ir import make_context, parse_module
 from eyas.passes.hal.pack_weights import note_packed
 from eyas.targets import Target
@@ -47,16 +46,14 @@ def compile_all(pairs: Sequence[tuple[Dispatch, str]], workers: int) -> list[Res
     """Compiles each dispatch for its CPU, so many at a time."""
     jobs = [_job(dispatch, Target.parse(f"llvm-cpu:{cpu}")) for dispatch, cpu in pairs]
     results = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CompileWarning)
-        for (dispatch, cpu), job in zip(pairs, jobs, strict=True):
-            if isinstance(job, str):
-                results.append(Result(dispatch.digest, cpu, "", job))
-        kept = [(pair, job) for pair, job in zip(pairs, jobs, strict=True) if isinstance(job, Job)]
-        try:
-            made = compile_jobs([job for _, job in kept], workers)
-        except EyasError:  # one of them: each by itself, to know which
-            made = [_alone(job) for _, job in kept]
+    for (dispatch, cpu), job in zip(pairs, jobs, strict=True):
+        if isinstance(job, str):
+            results.append(Result(dispatch.digest, cpu, "", job))
+    kept = [(pair, job) for pair, job in zip(pairs, jobs, strict=True) if isinstance(job, Job)]
+    try:
+        made = compile_jobs([job for _, job in kept], workers)
+    except EyasError:  # one of them: each by itself, to know which
+        made = [_alone(job) for _, job in kept]
     for ((dispatch, cpu), _), one in zip(kept, made, strict=True):
         if isinstance(one, str):
             results.append(Result(dispatch.digest, cpu, "", one))

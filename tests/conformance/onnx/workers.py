@@ -33,8 +33,8 @@ def run_all(
     """Outcomes in the order of the cases."""
     # The import is paid once; every worker is a fork, so that replacing a dead one takes milliseconds.
     import eyas.api
-    import eyas.frontends.from_onnx
-    import eyas.pipelines.compiler  # noqa: F401
+    import eyas.frontends.onnx.importer
+    import eyas.pipelines.compiled  # noqa: F401
 
     context = multiprocessing.get_context("fork")
     outcomes: list[Outcome | None] = [None] * len(cases)

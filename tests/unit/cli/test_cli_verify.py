@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from eyas.passes.codegen import approximations, expand_math
+from eyas.codegen.common.passes import approximations, expand_math
 
 EXP = """
 func.func @main(%x: tensor<5x?xTYPE>) -> tensor<5x?xTYPE> {

@@ -68,13 +68,13 @@ def test_one_job_does_not_run_here(pool, monkeypatch):
 
 def test_worn_out_and_foreign_children_are_left():
     pool = Pool()
-    worn, foreign = Child("llvm-cpu"), Child("llvm-cpu")
+    worn, foreign = Child("eyas.codegen.llvm_cpu.compile"), Child("eyas.codegen.llvm_cpu.compile")
     worn.jobs, pid = pool.MOST_JOBS, worn.process.pid
     pool.give_back(worn)
     assert worn.process.poll() is not None and pool.idle == ()
     foreign.owner = os.getpid() + 1
     pool.give_back(foreign)
-    fresh = pool.take("llvm-cpu")
+    fresh = pool.take("eyas.codegen.llvm_cpu.compile")
     assert fresh.process.pid not in (pid, foreign.process.pid)
     foreign.owner = os.getpid()
     for child in (foreign, fresh):
@@ -91,7 +91,7 @@ def test_errors_come_back_as_they_are(pool):
 
 def test_a_job_that_does_not_end_is_ended():
     """By the clock too, where it takes no processor time."""
-    child = Child("llvm-cpu")
+    child = Child("eyas.codegen.llvm_cpu.compile")
     (job,) = jobs(1)
     child.ask(job, 100)
     os.kill(child.process.pid, signal.SIGSTOP)
@@ -134,7 +134,8 @@ def test_ctrl_c_ends_the_children_quietly(tmp_path):
 def test_a_child_ends_with_its_parent():
     code = (
         "import os, signal\nfrom eyas.codegen.children import Child\n"
-        "child = Child('llvm-cpu')\nprint(child.process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+        "child = Child('eyas.codegen.llvm_cpu.compile')\nprint(child.process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     deadline = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""Passes as data, pipelines as text, patterns, contexts, and MLIR's diagnostics as our errors."""
+"""Passes as data, pipelines as text, contexts, and MLIR's diagnostics as our errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from eyas.errors import CompileError, EyasError, UsageError
 from eyas.ir import (
-    NoMatch,
     Pass,
     PassPipeline,
     Upstream,
@@ -18,8 +17,6 @@ from eyas.ir import (
     make_context,
     mlir,
     parse_module,
-    pattern,
-    rewrite_greedily,
     run_upstream,
 )
 from eyas.ir.walk import find_ops
@@ -163,49 +160,6 @@ def test_data_of_a_call_is_no_option():
     assert str(WithData(weights={"a": 1})) == "with-data"
     with pytest.raises(UsageError, match="its options: none"):
         WithData.parse("weights=3")
-
-
-# Patterns
-
-
-def double_program(context):
-    return parse_module(
-        "func.func @main(%x: i32, %y: i32) -> (i32, i32) {\n"
-        "%0 = arith.addi %x, %x : i32\n%1 = arith.addi %x, %y : i32\nreturn %0, %1 : i32, i32\n}",
-        context,
-    )
-
-
-def test_a_pattern_replaces_what_it_matches(context):
-    from torch_mlir.dialects import arith
-
-    @pattern("arith.addi")
-    def double(op):
-        if op.lhs != op.rhs:
-            return NoMatch
-        two = arith.ConstantOp(op.result.type, 2).result
-        return [arith.MulIOp(op.lhs, two).result]
-
-    module = double_program(context)
-    rewrite_greedily(module, [double])
-    assert module.operation.verify()
-    assert len(find_ops(module, "arith.muli")) == 1
-    (left,) = find_ops(module, "arith.addi")  # of two different values: declined
-    assert left.lhs != left.rhs
-    assert describe_location(left.location) == "line 3"
-
-
-def test_a_pattern_may_change_its_op(context):
-    @pattern("arith.addi")
-    def mark(op):
-        if "marked" in op.attributes:
-            return NoMatch
-        op.attributes["marked"] = mlir.UnitAttr.get()
-        return None
-
-    module = double_program(context)
-    rewrite_greedily(module, [mark])
-    assert all("marked" in op.attributes for op in find_ops(module, "arith.addi"))
 
 
 # Diagnostics and contexts

@@ -12,9 +12,9 @@ from onnx.numpy_helper import to_float8e8m0
 from torch_mlir.dialects import func
 
 import eyas
-from eyas.frontends.dtypes import numpy_dtype
 from eyas.ir import make_context, mlir, small_types
 from eyas.ir.structured import elementwise
+from eyas.program.dtypes import numpy_dtype
 
 KINDS = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i32": np.int32}
 WIDTHS = {**{n: f.width for n, f in small_types.FLOATS.items()}, **{n: w for n, (w, _) in small_types.INTEGERS.items()}}

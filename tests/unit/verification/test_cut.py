@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eyas.frontends import import_model
-from eyas.frontends.from_mlir import import_text
+from eyas.frontends.mlir.importer import import_text
 from eyas.verification.build import Build
 from eyas.verification.cut import add_results, cut, main_block
 from eyas.verification.mlir_source import MlirSource

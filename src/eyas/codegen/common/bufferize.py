@@ -9,12 +9,11 @@ from typing import Protocol
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, bufferization, tensor
 
-from eyas.codegen.common.kernel import constant_int
 from eyas.codegen.common.places import DIM_ARGS
 from eyas.dialects import codegen, flow
 from eyas.ir import run_upstream
 from eyas.ir.structured import index_constant
-from eyas.ir.walk import find_ops, remap_operands
+from eyas.ir.walk import constant_int, find_ops, remap_operands
 
 _BUFFERIZE = (
     "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"

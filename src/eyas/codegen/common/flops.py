@@ -5,11 +5,10 @@ from __future__ import annotations
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
-from eyas.codegen.common.kernel import constant_int
 from eyas.codegen.common.places import DIM_ARGS
 from eyas.codegen.common.sizes import ZERO, Size, product
 from eyas.ir.transforms import is_transform
-from eyas.ir.walk import defining_op, entry_block, is_tensor
+from eyas.ir.walk import constant_int, defining_op, entry_block, is_tensor
 
 _ADDS = {"arith.addf": 2, "arith.addi": 2, "complex.add": 8}
 _MULTIPLIES = {"arith.mulf", "arith.muli", "complex.mul"}

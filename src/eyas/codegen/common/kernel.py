@@ -207,12 +207,3 @@ def generic_iterators(op: mlir.OpView) -> list[str]:
         "reduction" if "reduction" in str(attr) else "parallel"
         for attr in mlir.ArrayAttr(op.attributes["iterator_types"])
     ]
-
-
-def constant_int(value: mlir.Value) -> int | None:
-    """The value of an integer or index constant, else None."""
-    owner = value.owner
-    if isinstance(owner, mlir.Block) or owner.name != "arith.constant":
-        return None
-    attribute = owner.attributes["value"]
-    return int(attribute.value) if isinstance(attribute, mlir.IntegerAttr | mlir.BoolAttr) else None

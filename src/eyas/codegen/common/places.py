@@ -11,9 +11,10 @@ import numpy as np
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
-from eyas.codegen.common.kernel import Access, Guard, LinearExpr, Storage, Unsupported, constant_int
+from eyas.codegen.common.kernel import Access, Guard, LinearExpr, Storage, Unsupported
 from eyas.codegen.common.sizes import ONE, ZERO, Size, product, row_major_strides
 from eyas.ir.transforms import is_matrix_of_transforms
+from eyas.ir.walk import constant_int
 
 DIM_ARGS = "dim_args"
 """On a dispatch function: which index argument gives each dynamic dimension, arguments' first, then results'."""

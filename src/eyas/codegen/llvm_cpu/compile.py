@@ -8,17 +8,17 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.caution import NO_VECTORIZER
 from eyas.codegen.common.backend import Backend, CompiledDispatch, generalize, generalized, kernel_of
+from eyas.codegen.common.passes.expand_bfloats import ExpandBfloats
+from eyas.codegen.common.passes.expand_math import ExpandMath
+from eyas.codegen.common.passes.guard_conversions import GuardConversions
+from eyas.codegen.common.passes.guard_division import GuardDivision
+from eyas.codegen.common.passes.guard_powers import GuardPowers
+from eyas.codegen.common.passes.guard_shifts import GuardShifts
 from eyas.codegen.llvm_cpu.backend import emit_llvm_ir, emit_object
 from eyas.codegen.llvm_cpu.linker import link
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
 from eyas.ir import run_upstream
-from eyas.passes.codegen.expand_bfloats import ExpandBfloats
-from eyas.passes.codegen.expand_math import ExpandMath
-from eyas.passes.codegen.guard_conversions import GuardConversions
-from eyas.passes.codegen.guard_division import GuardDivision
-from eyas.passes.codegen.guard_powers import GuardPowers
-from eyas.passes.codegen.guard_shifts import GuardShifts
 from eyas.targets import Target
 
 __all__ = ["BACKEND", "CompiledDispatch", "compile_dispatch", "generalized", "kernel_of", "select_strategy"]
@@ -33,6 +33,7 @@ class LlvmCpu(Backend):
 
     strategies = STRATEGIES
     takes_every_nest = True
+    optional_steps = ("expand-math", "optimize-llvm")
 
     def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
         with module.context, mlir.Location.unknown():

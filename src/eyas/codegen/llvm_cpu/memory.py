@@ -8,9 +8,10 @@ from __future__ import annotations
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, memref, vector
 
-from eyas.codegen.common.kernel import Kernel, Storage, constant_int
+from eyas.codegen.common.kernel import Kernel, Storage
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.llvm_cpu.interface import Interface
+from eyas.ir.walk import constant_int
 
 
 class Memory:

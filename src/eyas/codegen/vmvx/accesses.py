@@ -11,8 +11,8 @@ from torch_mlir import ir as mlir
 from eyas.codegen.vmvx import places
 from eyas.codegen.vmvx.arithmetic import constant_of, float_bits
 from eyas.codegen.vmvx.places import Place
-from eyas.frontends.literals import array_of
 from eyas.module.vmvx_isa import Memory
+from eyas.program.literals import array_of
 
 if TYPE_CHECKING:
     from eyas.codegen.vmvx.translate import Translator

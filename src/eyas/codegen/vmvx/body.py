@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.kernel import Unsupported, constant_int
+from eyas.codegen.common.kernel import Unsupported
 from eyas.codegen.vmvx.builder import Builder, Scalar, Tile, extent_of
 from eyas.codegen.vmvx.types import is_bool, rounding, tile_type
 from eyas.ir.structured import constant_scalar
-from eyas.ir.walk import defining_op
+from eyas.ir.walk import constant_int, defining_op
 from eyas.module.vmvx_isa import FLOATS, TYPE_BYTES, Type, modes
 
 BINARY = {

@@ -9,10 +9,10 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common.backend import Backend, CompiledDispatch, generalize
 from eyas.codegen.common.bufferize import in_place_results
+from eyas.codegen.common.passes.guard_powers import GuardPowers
 from eyas.codegen.vmvx.strategies import STRATEGIES
 from eyas.module.vmvx_assembler import Assembler
 from eyas.module.vmvx_executable import read_function, write_executable
-from eyas.passes.codegen.guard_powers import GuardPowers
 from eyas.targets import Target
 
 FORMAT = "vmvx"

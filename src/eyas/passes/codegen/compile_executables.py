@@ -10,11 +10,11 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.cache.dispatches import DispatchCache
 from eyas.cache.store import Store
 from eyas.codegen.backends import backend_of
 from eyas.codegen.children import compile_jobs
 from eyas.codegen.common.backend import CompiledDispatch
+from eyas.codegen.dispatch_cache import DispatchCache
 from eyas.codegen.jobs import Caution, Job
 from eyas.dialects import codegen, flow, hal
 from eyas.ir import Pass
@@ -38,6 +38,7 @@ class CompileExecutables(Pass):
     disable: tuple[str, ...] = ()
     workers: int = 0
     on_done: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    on_warning: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
     store: Store | None = field(default=None, compare=False, repr=False)
     """Where dispatches that were compiled before are looked for."""
 
@@ -69,14 +70,14 @@ class CompileExecutables(Pass):
         workers = self.workers or len(os.sched_getaffinity(0))
         cache = DispatchCache.of(self.store)
         if cache is None:
-            return compile_jobs(jobs, workers, self.on_done)
+            return compile_jobs(jobs, workers, self.on_done, self.on_warning)
         found = cache.find(jobs)
         missing = [job for job, one in zip(jobs, found, strict=True) if one is None]
         if self.on_done is not None:
             for job, one in zip(jobs, found, strict=True):
                 if one is not None:
                     self.on_done(job.name)
-        made = compile_jobs(missing, workers, self.on_done)
+        made = compile_jobs(missing, workers, self.on_done, self.on_warning)
         cache.keep(missing, made)
         rest = iter(made)
         return [next(rest) if one is None else one for one in found]

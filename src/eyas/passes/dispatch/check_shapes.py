@@ -9,10 +9,10 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, cf
 
-from eyas.codegen.common.kernel import Unsupported, constant_int, linear_expr
+from eyas.codegen.common.kernel import Unsupported, linear_expr
 from eyas.ir import Pass, describe_location
 from eyas.ir.structured import index_constant
-from eyas.ir.walk import entry_block, functions, is_tensor
+from eyas.ir.walk import constant_int, entry_block, functions, is_tensor
 from eyas.passes.dispatch.grouping import indexing_maps
 from eyas.passes.dispatch.shapes import dims_of
 

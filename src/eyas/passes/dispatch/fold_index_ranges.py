@@ -9,9 +9,8 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
-from eyas.codegen.common.kernel import constant_int
 from eyas.ir import Pass
-from eyas.ir.walk import entry_block, functions
+from eyas.ir.walk import constant_int, entry_block, functions
 from eyas.passes.dispatch.shapes import SIGNATURE
 
 _Range = tuple[int, int]

@@ -8,10 +8,9 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, tensor
 
-from eyas.codegen.common.kernel import constant_int
 from eyas.dialects import flow
 from eyas.ir import Pass, run_upstream
-from eyas.ir.walk import defining_op, entry_block, find_ops, functions, is_tensor, remap_operands
+from eyas.ir.walk import constant_int, defining_op, entry_block, find_ops, functions, is_tensor, remap_operands
 
 _RESOLVE = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims,canonicalize,cse"
 

@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.kernel import constant_int
 from eyas.ir import Pass
-from eyas.ir.walk import entry_block, find_ops, functions
+from eyas.ir.walk import constant_int, entry_block, find_ops, functions
 from eyas.passes.dispatch.shapes import argument_dim, first_with_same_symbol
 
 

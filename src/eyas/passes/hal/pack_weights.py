@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.kernel import constant_int
 from eyas.codegen.common.panels import pack
 from eyas.dialects import codegen, flow
-from eyas.frontends.parameters import Parameter, on_disk
 from eyas.ir import Pass
-from eyas.ir.walk import find_ops
+from eyas.ir.walk import constant_int, find_ops
+from eyas.program.parameters import ParameterStore, on_disk
 
 _IN_PANELS = "#panels"
 """Between the name of a weight and the lanes of its panels."""
@@ -41,7 +40,7 @@ class PackWeights(Pass):
     """
 
     name: ClassVar[str] = "pack-weights"
-    parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    parameters: ParameterStore = field(default_factory=ParameterStore, compare=False, repr=False)
 
     def run(self, module: mlir.Module) -> None:
         executables = {op.attributes["sym_name"].value: op for op in module.body.operations if flow.is_executable(op)}
@@ -84,7 +83,7 @@ class PackWeights(Pass):
         name = f"{key}{_IN_PANELS}{wish.lanes}"
         if key in self.parameters and name not in self.parameters:  # `eyas opt` has no values
             (array,) = on_disk([pack(self.parameters[key].array().reshape(wish.shape), wish.lanes)])
-            self.parameters[name] = Parameter.of_array(name, array)
+            self.parameters.add(name, array)
         return name
 
 

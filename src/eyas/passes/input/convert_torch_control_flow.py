@@ -8,8 +8,8 @@ from typing import ClassVar
 from torch_mlir.dialects import arith, linalg, scf, tensor
 
 from eyas.errors import UnsupportedOpError
-from eyas.frontends.locations import describe_source
 from eyas.ir import Pass, mlir
+from eyas.ir.locations import describe_source
 from eyas.ir.structured import generic
 from eyas.ir.walk import defining_op, find_ops
 from eyas.passes.input.torch_values import builtin_type

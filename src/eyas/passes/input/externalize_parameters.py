@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from eyas.dialects import flow
-from eyas.frontends.literals import LARGEST_INLINE_BYTES, array_of, resource_name
 from eyas.ir import Pass, mlir
+from eyas.program.literals import LARGEST_INLINE_BYTES, array_of, resource_name
 
 # The module attribute that holds the values of constants that became parameters, until `take_values` moves them out.
 VALUES = "flow.parameter_values"

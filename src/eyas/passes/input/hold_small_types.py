@@ -13,12 +13,12 @@ from torch_mlir.dialects import arith, linalg
 
 from eyas.dialects import flow
 from eyas.errors import UnsupportedOpError
-from eyas.frontends.dtypes import SMALL_IN_IR, numpy_dtype
-from eyas.frontends.literals import by_value, resource_name
-from eyas.frontends.locations import describe_source
 from eyas.ir import Pass, mlir, small_types
+from eyas.ir.locations import describe_source
 from eyas.ir.structured import elementwise
 from eyas.ir.walk import find_ops
+from eyas.program.dtypes import SMALL_IN_IR, numpy_dtype
+from eyas.program.literals import by_value, resource_name
 
 # linalg ops that only move elements, or whose bodies say what they compute.
 _PLAIN_LINALG = frozenset({"generic", "fill", "transpose", "broadcast", "copy", "yield", "index", "map", "reduce"})

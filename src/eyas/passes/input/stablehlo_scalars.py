@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from torch_mlir.dialects import arith, complex, math, scf, tensor
 
-from eyas.codegen.common.kernel import constant_int
 from eyas.ir import mlir
 from eyas.ir.structured import index_constant
+from eyas.ir.walk import constant_int
 
 Values = list[mlir.Value]
 

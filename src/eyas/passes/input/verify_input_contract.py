@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from eyas.errors import FrontendError, UnsupportedOpError
-from eyas.frontends.dtypes import ELEMENT_TYPES
-from eyas.frontends.locations import UNKNOWN, describe_source
 from eyas.ir import Pass, mlir
+from eyas.ir.locations import UNKNOWN, describe_source
+from eyas.program.dtypes import ELEMENT_TYPES
 
 DIALECTS = frozenset({"func", "linalg", "tensor", "arith", "math", "scf", "complex", "tm_tensor", "builtin"})
 OPS = frozenset({"flow.parameter", "flow.state", "flow.set_state", "cf.assert"})

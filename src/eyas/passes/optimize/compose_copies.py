@@ -9,10 +9,10 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
-from eyas.codegen.common.kernel import LinearExpr, Unsupported, constant_int, linear_expr
+from eyas.codegen.common.kernel import LinearExpr, Unsupported, linear_expr
 from eyas.ir import Pass, run_upstream
 from eyas.ir.structured import clone_body, empty_like, generic, is_elementwise
-from eyas.ir.walk import defining_op, find_ops, is_tensor
+from eyas.ir.walk import constant_int, defining_op, find_ops, is_tensor
 from eyas.passes.dispatch.grouping import indexing_maps, is_plain_copy
 
 _CONV = "linalg.conv_2d_nhwc_hwcf"

@@ -9,7 +9,6 @@ import numpy as np
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, linalg
 
-from eyas.frontends.literals import array_of
 from eyas.ir import Pass
 from eyas.ir.structured import (
     element_type,
@@ -24,6 +23,7 @@ from eyas.ir.structured import (
 from eyas.ir.walk import defining_op, entry_block, functions
 from eyas.passes.dispatch.grouping import Role, indexing_maps, role_of
 from eyas.passes.optimize.narrow_contractions import rebuild_pad, rebuild_view
+from eyas.program.literals import array_of
 
 # Sums of more products of bytes may not fit an i32.
 _LONGEST = (1 << 31) // (1 << 14) - 1

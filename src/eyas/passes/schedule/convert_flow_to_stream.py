@@ -9,11 +9,10 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, func
 
-from eyas.codegen.common.kernel import constant_int
 from eyas.dialects import flow, stream
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
-from eyas.ir.walk import entry_block, functions, is_tensor
+from eyas.ir.walk import constant_int, entry_block, functions, is_tensor
 from eyas.passes.dispatch.grouping import Role, role_of
 from eyas.passes.dispatch.shapes import dims_of
 

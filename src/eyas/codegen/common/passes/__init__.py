@@ -1,0 +1,1 @@
+"""Passes on one dispatch, between a strategy's lowering and the target's own dialect."""

@@ -1,0 +1,98 @@
+"""Rules for operators that are a gather or a scatter with known indices, and for small ones beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
+
+
+def slice_backwards(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Negative steps: the importer reads outside the tensor when the start is beyond the end."""
+    shape = b.shape_of(node.input[0])
+    given = [b.value_of(name) if name else None for name in (list(node.input[1:]) + [""] * 4)[:4]]
+    starts, ends, axes, steps = given
+    if shape is None or starts is None or ends is None or steps is None or min(steps, default=1) > 0:
+        return None
+    places = range(len(starts)) if axes is None else [int(axis) % len(shape) for axis in axes]
+    value = node.input[0]
+    for start, end, axis, step in zip(starts, ends, places, steps, strict=True):
+        chosen = np.arange(shape[axis])[slice(int(start), _end(int(end), shape[axis], int(step)), int(step))]
+        value = b.add("Gather", value, b.constant(chosen.astype(np.int64)), axis=axis)
+    return [value]
+
+
+def _end(end: int, size: int, step: int) -> int | None:
+    # Far below zero means down to the first element, which Python writes as None.
+    return None if step < 0 and end < -size else end
+
+
+def pad_wrapped(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Pads that repeat the tensor's own elements are gathers along each axis."""
+    modes = {"wrap": "wrap", "reflect": "reflect", "edge": "edge"}
+    mode, shape = modes.get(attribute(node, "mode", "constant")), b.shape_of(node.input[0])
+    pads = b.value_of(operand(node, 1)) if operand(node, 1) else None
+    if mode is None or shape is None or pads is None or 0 in shape or min(pads, default=0) < 0:
+        return None
+    axes = b.value_of(operand(node, 3)) if operand(node, 3) else np.arange(len(shape))
+    if axes is None:
+        return None
+    value = node.input[0]
+    for place, axis in enumerate(int(axis) % len(shape) for axis in axes):
+        before, after = int(pads[place]), int(pads[place + len(axes)])
+        if before or after:
+            table = np.pad(np.arange(shape[axis], dtype=np.int64), (before, after), mode=mode)  # type: ignore[call-overload]
+            value = b.add("Gather", value, b.constant(table), axis=axis)
+    return [value]
+
+
+def gather_nothing(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """No indices, in a shape with a dynamic dimension, on which the importer aborts: broadcasting makes the result."""
+    data, indices = b.value_type(node.input[0]), b.value_type(node.input[1])
+    if data is None or indices is None or b.rank_of(node.input[0]) is None or b.opset < 13:
+        return None
+    dims, places = data.tensor_type.shape.dim, indices.tensor_type.shape.dim
+    sizes = [place.dim_value if place.HasField("dim_value") else None for place in places]
+    axis = attribute(node, "axis", 0) % len(dims)
+    if 0 not in sizes or None not in sizes or not dims[axis].dim_value:
+        return None
+    # (data before the axis, dimensions of the indices, data behind it)
+    first = b.add("Slice", node.input[0], *(b.constant([part], np.int64) for part in (0, 1, axis)))
+    first = b.add("Unsqueeze", first, b.constant(np.arange(axis + 1, axis + len(places)), np.int64))
+    after = np.arange(len(places), len(places) + len(dims) - axis - 1)
+    chosen = b.cast(b.add("Unsqueeze", node.input[1], b.constant(after, np.int64)), onnx.TensorProto.BOOL)
+    zero = b.constant(0, onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0])))
+    return [b.add("Where", chosen, first, zero)]
+
+
+def scatter_elements(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Reductions by maximum and minimum are known of ScatterND, whose indices are whole positions."""
+    data, shape = b.shape_of(node.input[0]), b.shape_of(node.input[1])
+    if attribute(node, "reduction", "none") not in ("max", "min") or data is None or shape is None:
+        return None
+    axis = attribute(node, "axis", 0) % len(data)
+    given = b.cast(node.input[1], onnx.TensorProto.INT64)
+    size = b.constant(data[axis], np.int64)
+    given = b.add("Where", b.add("Less", given, b.constant(0, np.int64)), b.add("Add", given, size), given)
+    grid = np.indices(shape)
+    columns = [b.constant(np.ascontiguousarray(grid[i])[..., None], np.int64) for i in range(len(shape))]
+    columns[axis] = b.reshape(given, [*shape, 1])
+    places = b.add("Concat", *columns, axis=len(shape))
+    return [b.add("ScatterND", node.input[0], places, node.input[2], reduction=attribute(node, "reduction", "none"))]
+
+
+def einsum(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """One scalar stays what it is; the importer runs out of memory on an equation without letters."""
+    if len(node.input) == 1 and b.rank_of(node.input[0]) == 0:
+        return [node.input[0]]
+    return None
+
+
+def swiglu(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """a * sigmoid(alpha * a) * b."""
+    gate, kind = node.input[0], b.type_of(node.input[0])
+    alpha = attribute(node, "alpha", 1.0)
+    scale = b.constant(alpha, onnx.helper.tensor_dtype_to_np_dtype(kind))
+    inner = gate if alpha == 1.0 else b.add("Mul", gate, scale)
+    return [b.add("Mul", b.add("Mul", gate, b.add("Sigmoid", inner)), node.input[1])]

@@ -1,0 +1,96 @@
+"""Rare forms of common ONNX operators that the importer gets wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from eyas.frontends.onnx.types import operator
+
+if TYPE_CHECKING:
+    from eyas.frontends.onnx.rewrite.rules import Builder
+
+_FLOATS = (TensorProto.BFLOAT16, TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+def equal_to_itself(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Each number but NaN is; the importer says so of NaN too."""
+    if node.input[0] != node.input[1] or b.type_of(node.input[0]) not in _FLOATS:
+        return None
+    return [b.add("Not", b.add("IsNaN", node.input[0]))]
+
+
+def where_same(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """A choice between a value and itself: the importer forgets the condition's shape."""
+    condition, one, other = node.input
+    if one != other:
+        return None
+    rank, wanted = b.rank_of(condition), b.rank_of(one)
+    if rank == 0:
+        return [one]
+    shape = b.add("Shape", condition)
+    # Beside dynamic dimensions the importer wants a size for each dimension.
+    if rank is not None and wanted is not None and rank < wanted:
+        shape = b.add("Concat", b.constant([1] * (wanted - rank), np.int64), shape, axis=0)
+    return [b.add("Expand", one, shape)]
+
+
+def cast_to_i16(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer has no cast to 16-bit integers: it is one to 32 bits, of which the lower half stays."""
+    given = {attribute.name: attribute for attribute in node.attribute}
+    if given["to"].i != TensorProto.INT16:
+        return None
+    return [operator(b, "EyasNarrow", b.cast(node.input[0], TensorProto.INT32), node.input[0], TensorProto.INT16)]
+
+
+def divide_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Div and Mod: the importer divides bytes as if they were signed."""
+    if b.type_of(node.input[0]) != TensorProto.UINT8:
+        return None
+    wide = [b.cast(name, TensorProto.INT32) for name in node.input]
+    return [b.cast(b.add(node.op_type, *wide), TensorProto.UINT8)]
+
+
+def abs_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Bytes are their own magnitude."""
+    return [b.add("Identity", node.input[0])] if b.type_of(node.input[0]) == TensorProto.UINT8 else None
+
+
+def sign(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer compares floats with an integer zero, and folds that wrongly where they are constants."""
+    if b.type_of(node.input[0]) not in _FLOATS:
+        return None
+    kind = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    zero, one, minus = (b.constant(value, kind) for value in (0, 1, -1))
+    rest = b.add("Where", b.add("Less", node.input[0], zero), minus, zero)
+    return [b.add("Where", b.add("Greater", node.input[0], zero), one, rest)]
+
+
+def largest_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """TopK compares bytes as if they were signed."""
+    if b.type_of(node.input[0]) != TensorProto.UINT8:
+        return None
+    given = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    values, places = b.add_many("TopK", 2, b.cast(node.input[0], TensorProto.INT32), node.input[1], **given)
+    return [b.cast(values, TensorProto.UINT8), places]
+
+
+def negative_integer(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer negates integers as f32, which loses all but 24 bits."""
+    kind = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    if kind.kind != "i":
+        return None
+    return [b.add("Sub", b.constant(0, kind), node.input[0])]
+
+
+def extreme(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Max and Min of floats: NaN in any operand is the result; the importer misses it in the first."""
+    kind = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    if kind.kind not in "fV" or len(node.input) != 2:
+        return None
+    one, other = node.input
+    beats = b.add("Greater" if node.op_type == "Max" else "Less", one, other)
+    return [b.add("Where", b.add("Or", beats, b.add("IsNaN", one)), one, other)]

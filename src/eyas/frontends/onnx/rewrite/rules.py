@@ -1,0 +1,297 @@
+"""ONNX operators without a lowering, written as operators that have one.
+
+A rule is a function of a node and a `Builder`; it returns the names of the new results, or None when the node is not of
+the form that it knows. Rules work on static shapes, so that index tables and weights are constants made here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from eyas.frontends.onnx.file import OnnxModel, is_large
+from eyas.frontends.onnx.prepare import describe_node
+from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, subgraphs
+
+Rule = Callable[[onnx.NodeProto, "Builder"], "Sequence[str] | None"]
+
+# Operator -> module and function of its rule.
+_RULES = {
+    "Adagrad": "rewrite.training:adagrad",
+    "Adam": "rewrite.training:adam",
+    "Abs": "rewrite.rare:abs_of_bytes",
+    "AffineGrid": "rewrite.sample:affine_grid",
+    "AveragePool": "rewrite.half:in_f32",
+    "BitCast": "types:bit_cast",
+    "Cast": "rewrite.rare:cast_to_i16",
+    "Celu": "rewrite.half:in_f32",
+    "Col2Im": "rewrite.shape:col2im",
+    "Compress": "rewrite.select:compress",
+    "ConvInteger": "rewrite.integer:conv_integer",
+    "ConvTranspose": "rewrite.window:conv_transpose",
+    "CumProd": "rewrite.shape:cum_prod",
+    "DFT": "rewrite.signal:dft",
+    "STFT": "rewrite.signal:stft",
+    "DeformConv": "rewrite.sample:deform_conv",
+    "DequantizeLinear": "rewrite.quantize:dequantize_linear",
+    "Det": "rewrite.shape:det",
+    "Div": "rewrite.rare:divide_bytes",
+    "Dropout": "rewrite.select:dropout",
+    "Elu": "rewrite.half:in_f32",
+    "Equal": "rewrite.rare:equal_to_itself",
+    "Einsum": "rewrite.index:einsum",
+    "Gather": "rewrite.index:gather_nothing",
+    "GRU": "rewrite.recurrent:recurrent",
+    "GlobalAveragePool": "rewrite.half:in_f32",
+    "GridSample": "rewrite.sample:grid_sample",
+    "LSTM": "rewrite.recurrent:recurrent",
+    "LayerNormalization": "rewrite.normalize:layer_norm_of_doubles",
+    "Loop": "rewrite.loop:loop",
+    "LpNormalization": "rewrite.normalize:lp_normalization",
+    "LpPool": "rewrite.window:lp_pool",
+    "MatMul": "rewrite.shape:mat_mul",
+    "MatMulInteger": "rewrite.integer:mat_mul_integer",
+    "MaxPool": "rewrite.window:max_pool",
+    "Max": "rewrite.rare:extreme",
+    "MaxUnpool": "rewrite.shape:max_unpool",
+    "Min": "rewrite.rare:extreme",
+    "Mish": "rewrite.half:in_f32",
+    "Momentum": "rewrite.training:momentum",
+    "NonMaxSuppression": "rewrite.detect:non_max_suppression",
+    "Mod": "rewrite.rare:divide_bytes",
+    "Neg": "rewrite.rare:negative_integer",
+    "Pad": "rewrite.index:pad_wrapped",
+    "QLinearConv": "rewrite.integer:q_linear_conv",
+    "QLinearMatMul": "rewrite.integer:q_linear_mat_mul",
+    "QuantizeLinear": "rewrite.quantize:quantize_linear",
+    "Range": "rewrite.half:in_f32",
+    "RNN": "rewrite.recurrent:recurrent",
+    "RMSNormalization": "rewrite.normalize:layer_norm_of_doubles",
+    "ReduceL2": "rewrite.reduce:norm_of_one",
+    "ReduceLogSum": "rewrite.reduce:norm_of_one",
+    "ReduceLogSumExp": "rewrite.reduce:log_sum_exp",
+    "ReduceMean": "rewrite.half:in_f32",
+    "ReduceProd": "rewrite.reduce:product",
+    "Resize": "rewrite.signal:resize",
+    "RoiAlign": "rewrite.detect:roi_align",
+    "Scan": "rewrite.scan:scan",
+    "Selu": "rewrite.half:in_f32",
+    "ScatterElements": "rewrite.index:scatter_elements",
+    "Sign": "rewrite.rare:sign",
+    "Slice": "rewrite.index:slice_backwards",
+    "Softplus": "rewrite.half:in_f32",
+    "Softmax": "rewrite.normalize:softmax",
+    "SpaceToDepth": "rewrite.shape:space_to_depth",
+    "SwiGLU": "rewrite.index:swiglu",
+    "TensorScatter": "rewrite.shape:tensor_scatter",
+    "TfIdfVectorizer": "rewrite.ngrams:tf_idf",
+    "TopK": "rewrite.rare:largest_bytes",
+    "Unique": "rewrite.select:unique",
+    "Upsample": "rewrite.signal:resize",
+    "Where": "rewrite.rare:where_same",
+}
+
+
+class Tables:
+    """What is known of all values of a model; names are unique across its subgraphs."""
+
+    def __init__(self, model: OnnxModel):
+        graphs = list(all_graphs(model.proto.graph))
+        self.values = {v.name: v for graph in graphs for v in [*graph.value_info, *graph.input, *graph.output]}
+        self.tensors = {tensor.name: tensor for graph in graphs for tensor in graph.initializer}
+
+
+class Builder:
+    """Makes nodes and constants for one rewritten node, and knows types, static shapes and values."""
+
+    def __init__(self, model: OnnxModel, node: onnx.NodeProto, tables: Tables | None = None):
+        tables = tables or Tables(model)
+        self.prefix = node.name
+        self._model = model
+        self.opset = next((o.version for o in model.proto.opset_import if o.domain in ("", "ai.onnx")), 0)
+        self.nodes: list[onnx.NodeProto] = []
+        self.initializers: list[onnx.TensorProto] = []
+        self.declared: list[onnx.ValueInfoProto] = []
+        self._values, self._tensors = tables.values, tables.tensors
+        self._constants: dict[tuple[Any, ...], str] = {}
+
+    def type_of(self, name: str) -> int:
+        """The element type of a value of the graph."""
+        if name in self._tensors:
+            return self._tensors[name].data_type
+        return self._values[name].type.tensor_type.elem_type if name in self._values else 0
+
+    def shape_of(self, name: str) -> tuple[int, ...] | None:
+        """The static shape of a value of the graph, or None."""
+        if name in self._tensors:
+            return tuple(self._tensors[name].dims)
+        if name not in self._values or not self._values[name].type.tensor_type.HasField("shape"):
+            return None
+        dims = self._values[name].type.tensor_type.shape.dim
+        return tuple(dim.dim_value for dim in dims) if all(dim.HasField("dim_value") for dim in dims) else None
+
+    def rank_of(self, name: str) -> int | None:
+        """The number of dimensions of a value of the graph, or None."""
+        if name in self._tensors:
+            return len(self._tensors[name].dims)
+        if name not in self._values or not self._values[name].type.tensor_type.HasField("shape"):
+            return None
+        return len(self._values[name].type.tensor_type.shape.dim)
+
+    def value_type(self, name: str) -> onnx.TypeProto | None:
+        """The type of a value, or of a result that was declared, as far as it is known."""
+        if name in self._tensors:
+            return helper.make_tensor_type_proto(self._tensors[name].data_type, self._tensors[name].dims)
+        for made in self.initializers:
+            if made.name == name:
+                return helper.make_tensor_type_proto(made.data_type, made.dims)
+        found = next((value for value in self.declared if value.name == name), None) or self._values.get(name)
+        return None if found is None else found.type
+
+    def dims_of(self, name: str) -> list[int | None] | None:
+        """The sizes of a value, None for those that are not known."""
+        type_ = self.value_type(name)
+        if type_ is None or not type_.tensor_type.HasField("shape"):
+            return None
+        return [dim.dim_value if dim.HasField("dim_value") else None for dim in type_.tensor_type.shape.dim]
+
+    def tensor_of(self, name: str) -> onnx.TensorProto | None:
+        """The proto of a small constant, or None."""
+        tensor = self._tensors.get(name)
+        return None if tensor is None or is_large(tensor) else tensor
+
+    def describe(self, node: onnx.NodeProto) -> str:
+        return describe_node(node, self._model)
+
+    def value_of(self, name: str) -> np.ndarray | None:
+        """The value of a constant, or None."""
+        tensor = self._tensors.get(name)
+        return None if tensor is None or is_large(tensor) else numpy_helper.to_array(tensor)
+
+    def constant(self, values: Any, dtype: Any = None) -> str:
+        """A constant; the same one for the same values."""
+        array = np.ascontiguousarray(values, dtype) if np.ndim(values) else np.array(values, dtype)
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._constants:
+            name = f"{self.prefix}_const_{len(self.initializers)}"
+            self.initializers.append(numpy_helper.from_array(array, name))
+            self._constants[key] = name
+        return self._constants[key]
+
+    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
+        """A node with one result; returns its name."""
+        name = f"{self.prefix}_{op.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))
+        return name
+
+    def add_many(self, op: str, count: int, *inputs: str, **attributes: Any) -> list[str]:
+        """A node with several results; returns their names."""
+        name = f"{self.prefix}_{op.lower()}_{len(self.nodes)}"
+        names = [f"{name}_{index}" for index in range(count)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, name=name, **attributes))
+        return names
+
+    def declare(self, name: str, like: str, data_type: int) -> None:
+        """Gives a result its type where inference cannot: the shape of `like`, a value of the graph."""
+        if like in self._tensors:
+            type_ = helper.make_tensor_type_proto(data_type, self._tensors[like].dims)
+        else:
+            type_ = onnx.TypeProto()
+            type_.CopyFrom(self._values[like].type)
+            type_.tensor_type.elem_type = data_type
+        self.declared.append(helper.make_value_info(name, type_))
+
+    def declare_type(self, name: str, type_: onnx.TypeProto) -> None:
+        """Gives a result a type that inference would not find."""
+        self.declared.append(helper.make_value_info(name, type_))
+
+    def reshape(self, value: str, shape: Sequence[int]) -> str:
+        return self.add("Reshape", value, self.constant(list(shape), np.int64))
+
+    def transpose(self, value: str, order: Sequence[int]) -> str:
+        return value if list(order) == sorted(order) else self.add("Transpose", value, perm=list(order))
+
+    def cast(self, value: str, to: int) -> str:
+        return self.add("Cast", value, to=to)
+
+    def sum(self, value: str, axis: int) -> str:
+        """The sum along one axis, which disappears."""
+        if self.opset < 13:
+            return self.add("ReduceSum", value, axes=[axis], keepdims=0)
+        return self.add("ReduceSum", value, self.constant([axis], np.int64), keepdims=0)
+
+
+def rewrite(model: OnnxModel) -> bool:
+    """Applies the rules; says whether the graph changed and needs inference again."""
+    if not any(_has_rule(node) for node in all_nodes(model.proto.graph)):
+        return False
+    return replace_nodes(model, lambda node, b: _rule(node)(node, b) if _has_rule(node) else None)
+
+
+def replace_nodes(model: OnnxModel, rule: Rule) -> bool:
+    """Replaces each node for which `rule` gives results by what it built; says whether there were any."""
+    return _replace_nodes(model, model.proto.graph, rule, Tables(model))
+
+
+def _replace_nodes(model: OnnxModel, graph: onnx.GraphProto, rule: Rule, tables: Tables) -> bool:
+    nodes: list[onnx.NodeProto] = []
+    changed = False
+    for node in graph.node:
+        builder = Builder(model, node, tables)
+        results = rule(node, builder)
+        if results is None:
+            for inner in subgraphs(node):
+                changed |= _replace_nodes(model, inner, rule, tables)
+            nodes.append(node)
+            continue
+        changed = True
+        for old, new in zip([name for name in node.output if name], results, strict=True):
+            builder.nodes.append(helper.make_node("Identity", [new], [old], name=f"{node.name}_as_{old}"))
+        nodes.extend(builder.nodes)
+        # Constants of subgraphs are the main graph's, where everyone looks for them.
+        model.proto.graph.initializer.extend(builder.initializers)
+        graph.value_info.extend(builder.declared)
+    if changed:
+        nodes = [copy_node(node) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(nodes)
+        known = {opset.domain for opset in model.proto.opset_import}
+        model.proto.opset_import.extend(
+            helper.make_opsetid(domain, 1) for domain in {node.domain for node in nodes} - known - {"", "ai.onnx"}
+        )
+    return changed
+
+
+def copy_node(node: onnx.NodeProto) -> onnx.NodeProto:
+    """Nodes of a list that will be emptied must not live in it."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    return copy
+
+
+def attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
+    """An attribute's value; text as str."""
+    for found in node.attribute:
+        if found.name == name:
+            value = helper.get_attribute_value(found)
+            return value.decode() if isinstance(value, bytes) else value
+    return default
+
+
+def operand(node: onnx.NodeProto, index: int) -> str:
+    """An input's name, empty when it is left out."""
+    return node.input[index] if index < len(node.input) else ""
+
+
+def _has_rule(node: onnx.NodeProto) -> bool:
+    return node.op_type in _RULES and node.domain in ("", "ai.onnx", "ai.onnx.preview.training")
+
+
+def _rule(node: onnx.NodeProto) -> Rule:
+    module, function = _RULES[node.op_type].split(":")
+    return getattr(importlib.import_module(f"eyas.frontends.onnx.{module}"), function)

@@ -1,0 +1,118 @@
+"""Rules for operators that keep some elements: Compress and Unique. How many is found by NonZero at run time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx
+
+from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
+
+# Comparing all pairs of slices takes n * n * m steps and bytes.
+_MOST_COMPARISONS = 1 << 26
+
+
+def compress(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """A gather of the positions where the condition holds."""
+    axis = attribute(node, "axis", None)
+    data = node.input[0] if axis is not None else b.reshape(node.input[0], [-1])
+    return [b.add("Gather", data, _positions(node.input[1], b), axis=axis or 0)]
+
+
+def unique(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Sorts the elements, or for slices their ranks, and keeps those that differ from the one before."""
+    shape, axis = b.shape_of(node.input[0]), attribute(node, "axis", None)
+    if shape is None or 0 in shape or b.opset < 11:
+        return None
+    data, key, place = node.input[0], "", 0
+    if axis is None:
+        data = key = b.reshape(node.input[0], [-1])
+    else:
+        place = axis % len(shape)
+        key = _ranks(data, shape, place, b)
+        if key is None:
+            return None
+    size = math.prod(shape) if axis is None else shape[place]
+    first, inverse, counts = _distinct(key, size, b)
+    if not attribute(node, "sorted", 1):
+        first, inverse, counts = _by_appearance(first, inverse, counts, size, b)
+    results = [b.add("Gather", data, first, axis=place), first, inverse, counts]
+    return [results[index] for index in range(4) if index < len(node.output) and node.output[index]]
+
+
+def _positions(condition: str, b: Builder) -> str:
+    return b.reshape(b.add("NonZero", condition), [-1])
+
+
+def _distinct(key: str, size: int, b: Builder) -> tuple[str, str, str]:
+    """For each distinct key in ascending order its first position and count; for each element which of them it is."""
+    values, order = b.add_many("TopK", 2, key, b.constant([size], np.int64), largest=0, sorted=1, axis=0)
+    one = b.constant([1], np.int64)
+    is_new = b.constant(np.ones(1, np.bool_))
+    if size > 1:
+        zero, last, end = (b.constant([n], np.int64) for n in (0, size - 1, size))
+        differs = b.add("Not", b.add("Equal", b.add("Slice", values, zero, last), b.add("Slice", values, one, end)))
+        is_new = b.add("Concat", is_new, differs, axis=0)
+    numbers = b.add("CumSum", b.cast(is_new, onnx.TensorProto.INT64), b.constant(0, np.int64))
+    starts = _positions(is_new, b)
+    ends = b.add(
+        "Concat", b.add("Slice", starts, one, b.constant([size], np.int64)), b.constant([size], np.int64), axis=0
+    )
+    inverse = b.add("ScatterElements", b.constant(np.zeros(size, np.int64)), order, b.add("Sub", numbers, one), axis=0)
+    # Equal elements are sorted by their positions, so that the first of them appeared first.
+    return b.add("Gather", order, starts, axis=0), inverse, b.add("Sub", ends, starts)
+
+
+def _by_appearance(first: str, inverse: str, counts: str, size: int, b: Builder) -> tuple[str, str, str]:
+    appeared = b.add("Gather", first, inverse, axis=0)
+    is_first = b.add("Equal", appeared, b.constant(np.arange(size), np.int64))
+    numbers = b.add("CumSum", b.cast(is_first, onnx.TensorProto.INT64), b.constant(0, np.int64))
+    numbers = b.add("Sub", numbers, b.constant([1], np.int64))
+    positions = _positions(is_first, b)
+    counts = b.add("Gather", counts, b.add("Gather", inverse, positions, axis=0), axis=0)
+    return positions, b.add("Gather", numbers, appeared, axis=0), counts
+
+
+def _ranks(data: str, shape: tuple[int, ...], axis: int, b: Builder) -> str | None:
+    """How many slices come before each one; equal slices have equal ranks."""
+    count, length = shape[axis], math.prod(shape) // shape[axis]
+    if count * count * length > _MOST_COMPARISONS:
+        return None
+    rows = b.transpose(data, [axis, *(i for i in range(len(shape)) if i != axis)])
+    left, right = b.reshape(rows, [count, 1, length]), b.reshape(rows, [1, count, length])
+    differs = b.cast(b.add("Not", b.add("Equal", left, right)), onnx.TensorProto.INT64)
+    # Only the first place where two slices differ decides.
+    before = b.add("CumSum", differs, b.constant(2, np.int64), exclusive=1)
+    decides = b.add("And", b.add("Less", right, left), b.add("Equal", before, b.constant(0, np.int64)))
+    smaller = b.sum(b.cast(decides, onnx.TensorProto.INT64), 2)
+    return b.sum(smaller, 1)
+
+
+def dropout(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """In training mode with a seed: the numbers that the standard's reference draws are a constant."""
+    shape, kind = b.shape_of(node.input[0]), b.type_of(node.input[0])
+    training = operand(node, 2)
+    if b.opset < 12 or not training:
+        return None
+    known = b.value_of(training)
+    if known is not None and not known.any():
+        everything = onnx.helper.make_tensor("value", onnx.TensorProto.BOOL, [1], [True])
+        mask = b.add("ConstantOfShape", b.add("Shape", node.input[0]), value=everything)
+        return [node.input[0], mask][: len([name for name in node.output if name])]
+    if shape is None:
+        return None
+    ratio = b.value_of(operand(node, 1)) if operand(node, 1) else np.float32(0.5)
+    seed = attribute(node, "seed", None)
+    if seed is None and (ratio is None or ratio != 0):
+        return None
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    numbers = np.random.RandomState(seed).uniform(0, 1.0, shape)
+    chance = operand(node, 1) or b.constant(0.5, np.float32)
+    chance = b.cast(chance, onnx.TensorProto.DOUBLE)
+    one, zero = b.constant(1.0, np.float64), b.constant(0.0, np.float64)
+    idle = b.add("Or", b.add("Not", training), b.add("Equal", chance, zero))
+    mask = b.add("Or", b.add("Not", b.add("Less", b.constant(numbers), chance)), idle)
+    scale = b.cast(b.add("Where", idle, one, b.add("Div", one, b.add("Sub", one, chance))), kind)
+    kept = b.add("Where", mask, b.add("Mul", node.input[0], scale), b.constant(0, dtype))
+    return [kept, mask][: len([name for name in node.output if name])]

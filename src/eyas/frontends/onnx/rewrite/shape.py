@@ -1,0 +1,185 @@
+"""Rules for operators that move data: Col2Im, CumProd, MaxUnpool, SpaceToDepth, TensorScatter, and Det."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import onnx
+
+from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
+
+
+def cum_prod(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Products with doubling distance (Hillis and Steele): log2(n) steps, each of the whole tensor."""
+    shape, axis = b.shape_of(node.input[0]), b.value_of(node.input[1])
+    if shape is None or axis is None or not shape:
+        return None
+    along = int(axis.reshape(())) % len(shape)
+    size = shape[along]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    reverse, exclusive = attribute(node, "reverse", 0), attribute(node, "exclusive", 0)
+
+    def shifted(value: str, distance: int) -> str:
+        ones = b.constant(np.ones([*shape[:along], distance, *shape[along + 1 :]], dtype))
+        first, last = (distance, size) if reverse else (0, size - distance)
+        ends = [b.constant([part], np.int64) for part in (first, last, along)]
+        kept = b.add("Slice", value, *ends)
+        return b.add("Concat", *((kept, ones) if reverse else (ones, kept)), axis=along)
+
+    value = node.input[0]
+    if exclusive and size > 0:
+        value = shifted(value, 1) if size > 1 else b.constant(np.ones(shape, dtype))
+    distance = 1
+    while distance < size:
+        value = b.add("Mul", value, shifted(value, distance))
+        distance *= 2
+    return [value]
+
+
+def col2im(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Each pixel is a sum over the kernel's positions; at each, at most one column holds it."""
+    columns = b.shape_of(node.input[0])
+    image, block = b.value_of(node.input[1]), b.value_of(node.input[2])
+    if columns is None or image is None or block is None:
+        return None
+    rank = len(image)
+    strides = np.array(attribute(node, "strides", [1] * rank))
+    dilations = np.array(attribute(node, "dilations", [1] * rank))
+    pads = np.array(attribute(node, "pads", [0] * 2 * rank))
+    batch, kernel, pixels = columns[0], int(np.prod(block)), int(np.prod(image))
+    channels = columns[1] // kernel
+    counts = (image + pads[:rank] + pads[rank:] - (dilations * (block - 1) + 1)) // strides + 1
+    nothing = kernel * columns[2]
+    table = np.full((kernel, pixels), nothing, np.int64)
+    for k, offset in enumerate(itertools.product(*map(range, block))):
+        for column, position in enumerate(itertools.product(*map(range, counts))):
+            pixel = np.array(position) * strides + np.array(offset) * dilations - pads[:rank]
+            if (pixel >= 0).all() and (pixel < image).all():
+                table[k, np.ravel_multi_index(tuple(pixel), tuple(image))] = k * columns[2] + column
+    flat = b.reshape(node.input[0], [batch, channels, nothing])
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    padded = b.add("Concat", flat, b.constant(np.zeros((batch, channels, 1), dtype)), axis=2)
+    taken = b.reshape(b.add("Gather", padded, b.constant(table.reshape(-1)), axis=2), [batch, channels, kernel, pixels])
+    return [b.reshape(b.sum(taken, 2), [batch, channels, *(int(size) for size in image)])]
+
+
+def mat_mul(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """A vector beside a batch of matrices becomes a matrix, and a batch of one matrix beside a dynamic one too."""
+    left, right = (b.shape_of(name) for name in node.input)
+    if (left is None or right is None) and (made := _without_batch(node, b)):
+        return made
+    if left is None or right is None or 1 not in (len(left), len(right)) or max(len(left), len(right)) < 3:
+        return None
+    if len(left) == 1:
+        product = b.add("MatMul", b.reshape(node.input[0], [1, left[0]]), node.input[1])
+        return [b.reshape(product, [*right[:-2], right[-1]])]
+    product = b.add("MatMul", node.input[0], b.reshape(node.input[1], [right[0], 1]))
+    return [b.reshape(product, left[:-1])]
+
+
+def _without_batch(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer takes the larger of two batch sizes, so that one beside none would be one."""
+    shapes = [b.dims_of(name) for name in node.input]
+    for index, (shape, other) in enumerate(zip(shapes, reversed(shapes), strict=True)):
+        if shape is None or other is None or not 3 <= len(shape) <= len(other) or any(dim != 1 for dim in shape[:-2]):
+            continue
+        axes, inputs = list(range(len(shape) - 2)), list(node.input)
+        if b.opset < 13:
+            inputs[index] = b.add("Squeeze", inputs[index], axes=axes)
+        else:
+            inputs[index] = b.add("Squeeze", inputs[index], b.constant(axes, np.int64))
+        return [b.add("MatMul", *inputs)]
+    return None
+
+
+def max_unpool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """A scatter into zeros. Indices count within the pooled tensor, which `output_shape` may only enlarge."""
+    shape = b.shape_of(node.input[0])
+    if shape is None:
+        return None
+    kernel = attribute(node, "kernel_shape", [])
+    strides, pads = attribute(node, "strides", [1] * len(kernel)), attribute(node, "pads", [0] * 2 * len(kernel))
+    rank = len(kernel)
+    inferred = [*shape[:2]]
+    for i in range(rank):
+        inferred.append((shape[i + 2] - 1) * strides[i] - pads[i] - pads[i + rank] + kernel[i])
+    wanted = inferred
+    if operand(node, 2):
+        given = b.value_of(operand(node, 2))
+        if given is None:
+            return None
+        wanted = [int(size) for size in given]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    zeros = b.constant(np.zeros(int(np.prod(inferred)), dtype))
+    flat = [b.reshape(name, [-1]) for name in (node.input[1], node.input[0])]
+    value = b.reshape(b.add("ScatterElements", zeros, *flat, axis=0), inferred)
+    if wanted != inferred:
+        grow = [0] * len(shape) + [want - have for want, have in zip(wanted, inferred, strict=True)]
+        if min(grow) < 0:
+            return None
+        value = b.add("Pad", value, b.constant(grow, np.int64))
+    return [value]
+
+
+def space_to_depth(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Blocks of pixels become channels; the mode says whether blocks or channels come first."""
+    shape, size = b.shape_of(node.input[0]), int(attribute(node, "blocksize", 1))
+    if shape is None:
+        return None
+    n, c, h, w = shape
+    parts = b.reshape(node.input[0], [n, c, h // size, size, w // size, size])
+    order = [0, 3, 5, 1, 2, 4] if attribute(node, "mode", "DCR") == "DCR" else [0, 1, 3, 5, 2, 4]
+    return [b.reshape(b.transpose(parts, order), [n, c * size * size, h // size, w // size])]
+
+
+def tensor_scatter(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Each position of the cache knows which update, if any, it takes: no scatter is needed."""
+    cache, update = b.shape_of(node.input[0]), b.shape_of(node.input[1])
+    if cache is None or update is None:
+        return None
+    rank = len(cache)
+    axis = attribute(node, "axis", -2) % rank
+    size, count = cache[axis], update[axis]
+    positions = np.arange(size, dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(rank)])
+    distance = b.constant(positions)
+    if operand(node, 2):
+        distance = b.add("Sub", distance, b.reshape(node.input[2], [cache[0]] + [1] * (rank - 1)))
+    else:
+        distance = b.add("Expand", distance, b.constant([cache[0]] + [1] * (rank - 1), np.int64))
+    zero, wrap = b.constant(0, np.int64), b.constant(size, np.int64)
+    if attribute(node, "mode", "linear") == "circular":
+        distance = b.add("Where", b.add("Less", distance, zero), b.add("Add", distance, wrap), distance)
+    inside = b.add(
+        "And",
+        b.add("Not", b.add("Less", distance, zero)),
+        b.add("Less", distance, b.constant(count, np.int64)),
+    )
+    index = b.add("Max", b.add("Min", distance, b.constant(count - 1, np.int64)), zero)
+    index = b.add("Expand", index, b.constant([*cache], np.int64))
+    return [b.add("Where", inside, b.add("GatherElements", node.input[1], index, axis=axis), node.input[0])]
+
+
+def det(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Small determinants by cofactors, which needs no pivoting."""
+    shape = b.shape_of(node.input[0])
+    if shape is None or not 1 <= shape[-1] <= 4 or b.opset < 11:
+        return None
+    size, batch = shape[-1], [*shape[:-2]]
+    flat = b.reshape(node.input[0], [-1, size * size])
+    entries = {
+        (i, j): b.add("Gather", flat, b.constant(i * size + j, np.int64), axis=1)
+        for i in range(size)
+        for j in range(size)
+    }
+
+    def minor(row: int, columns: tuple[int, ...]) -> str:
+        if len(columns) == 1:
+            return entries[row, columns[0]]
+        total = ""
+        for place, column in enumerate(columns):
+            term = b.add("Mul", entries[row, column], minor(row + 1, columns[:place] + columns[place + 1 :]))
+            total = term if not place else b.add("Sub" if place % 2 else "Add", total, term)
+        return total
+
+    return [b.reshape(minor(0, tuple(range(size))), batch)]

@@ -1,0 +1,155 @@
+"""Rules for windows in forms that the importer lacks: ConvTranspose with groups or uneven pads, LpPool, MaxPool."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+
+from eyas.frontends.onnx.rewrite.rules import Builder, attribute
+
+# Ends the name of a node whose indices the importer counts within each image.
+_BY_IMAGE = "_by_image"
+
+
+def conv_transpose(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Sizes and pads that are asked for are cut out of the whole result."""
+    x, w = b.shape_of(node.input[0]), b.shape_of(node.input[1])
+    auto, wanted = attribute(node, "auto_pad", "NOTSET"), attribute(node, "output_shape", None)
+    rank = len(w or ()) - 2
+    pads = attribute(node, "pads", [0] * 2 * rank)
+    uneven = pads[:rank] != pads[rank:]
+    groups = attribute(node, "group", 1)
+    if x is None or w is None or b.opset < 11 or not (wanted or auto.startswith("SAME") or uneven or groups > 1):
+        return None
+    strides, dilations = attribute(node, "strides", [1] * rank), attribute(node, "dilations", [1] * rank)
+    extra, kernel = attribute(node, "output_padding", [0] * rank), attribute(node, "kernel_shape", list(w[2:]))
+    whole = [strides[i] * (x[i + 2] - 1) + extra[i] + (kernel[i] - 1) * dilations[i] + 1 for i in range(rank)]
+    if wanted is None and auto.startswith("SAME"):
+        wanted = [x[i + 2] * strides[i] for i in range(rank)]
+    if wanted is not None:
+        totals = [have - want for have, want in zip(whole, wanted[-rank:], strict=True)]
+        # What is missing is added at the end; what is too much goes from both ends.
+        begins = [max(0, total // 2 if auto == "SAME_UPPER" else total - total // 2) for total in totals]
+        pads = [*begins, *(total - begin for total, begin in zip(totals, begins, strict=True))]
+    if groups > 1:
+        ends = [e - pad for e, pad in zip(extra, pads[rank:], strict=True)]
+        return _grouped_conv_transpose(node, b, x, w, (strides, dilations, pads[:rank], ends))
+    more = [max(0, -pad) for pad in pads[rank:]]
+    if min(pads[:rank]) < 0 or any(e + m >= s for e, m, s in zip(extra, more, strides, strict=True)):
+        return None
+    result = b.add(
+        "ConvTranspose",
+        *node.input,
+        strides=strides,
+        dilations=dilations,
+        kernel_shape=kernel,
+        output_padding=[e + m for e, m in zip(extra, more, strict=True)],
+    )
+    ends = [size + m - max(pad, 0) for size, m, pad in zip(whole, more, pads[rank:], strict=True)]
+    places = [b.constant(values, np.int64) for values in (pads[:rank], ends, list(range(2, rank + 2)))]
+    return [b.add("Slice", result, *places)]
+
+
+def _grouped_conv_transpose(
+    node: onnx.NodeProto,
+    b: Builder,
+    x: Sequence[int],
+    w: Sequence[int],
+    window: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]],
+) -> list[str] | None:
+    """A convolution of the image with zeros between its pixels, by the flipped kernel: the importer mixes up groups."""
+    strides, dilations, begins, ends = window
+    rank, groups, kernel = len(x) - 2, attribute(node, "group", 1), w[2:]
+    reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
+    pads = [r - begin for r, begin in zip(reach, begins, strict=True)]
+    pads += [r + end for r, end in zip(reach, ends, strict=True)]
+    if min(pads) < 0:
+        return None
+    spaced = b.reshape(node.input[0], [*x[:2], *(part for size in x[2:] for part in (size, 1))])
+    zeros = [0] * (2 + 2 * rank) + [0, 0, *(part for s in strides for part in (0, s - 1))]
+    spaced = b.add("Pad", spaced, b.constant(zeros, np.int64))
+    spaced = b.reshape(spaced, [*x[:2], *(size * s for size, s in zip(x[2:], strides, strict=True))])
+    # There are zeros behind each pixel, but none behind the last one.
+    sizes = [(size - 1) * s + 1 for size, s in zip(x[2:], strides, strict=True)]
+    places = [b.constant(values, np.int64) for values in ([0] * rank, sizes, list(range(2, rank + 2)))]
+    spaced = b.add("Slice", spaced, *places)
+    weight = b.reshape(node.input[1], [groups, w[0] // groups, w[1], *kernel])
+    weight = b.transpose(weight, [0, 2, 1, *range(3, 3 + rank)])
+    weight = b.reshape(weight, [groups * w[1], w[0] // groups, *kernel])
+    for axis, size in enumerate(kernel, 2):
+        weight = b.add("Gather", weight, b.constant(np.arange(size)[::-1], np.int64), axis=axis)
+    bias = [name for name in node.input[2:] if name]
+    return [b.add("Conv", spaced, weight, *bias, group=groups, dilations=dilations, pads=pads)]
+
+
+def lp_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """A convolution with ones of the powers, and the root."""
+    shape, kind = b.shape_of(node.input[0]), b.type_of(node.input[0])
+    kernel = attribute(node, "kernel_shape", [])
+    plain = attribute(node, "auto_pad", "NOTSET") in ("NOTSET", "VALID") and not attribute(node, "ceil_mode", 0)
+    if shape is None or b.opset < 11 or (plain and set(attribute(node, "dilations", [1])) == {1}):
+        return None
+    if attribute(node, "ceil_mode", 0):
+        return None
+    p, dtype = attribute(node, "p", 2), onnx.helper.tensor_dtype_to_np_dtype(kind)
+    rank = len(kernel)
+    strides, dilations = attribute(node, "strides", [1] * rank), attribute(node, "dilations", [1] * rank)
+    pads = _pads(node, shape[2:], kernel, strides, dilations)
+    powers = b.add("Pow", b.add("Abs", node.input[0]), b.constant(p, dtype))
+    ones = b.constant(np.ones((shape[1], 1, *kernel), dtype))
+    sums = b.add("Conv", powers, ones, group=shape[1], strides=strides, dilations=dilations, pads=pads)
+    return [b.add("Pow", sums, b.constant(1 / p, dtype))]
+
+
+def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer's indices count within an image, by rows; ONNX's within the tensor, and by columns if asked for."""
+    shape = b.shape_of(node.input[0])
+    if (
+        shape is None
+        or node.name.endswith(_BY_IMAGE)
+        or not (_has_result(node, 1) or attribute(node, "storage_order", 0))
+    ):
+        return None
+    options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
+    options["storage_order"] = 0
+    values, places = b.add_many("MaxPool", 2, node.input[0], **options)
+    b.nodes[-1].name += _BY_IMAGE
+    if not _has_result(node, 1):
+        return [values]
+    spatial, plane = shape[2:], math.prod(shape[2:])
+    images = np.arange(shape[0] * shape[1]).reshape([*shape[:2], *[1] * len(spatial)])
+    result = b.constant(images * plane, np.int64)
+    if not attribute(node, "storage_order", 0):
+        result = b.add("Add", result, places)
+    else:
+        # The last dimension was the fastest; now the first is.
+        for axis, extent in enumerate(spatial):
+            after, before = math.prod(spatial[axis + 1 :]), math.prod(spatial[:axis])
+            along = b.add("Mod", b.add("Div", places, b.constant(after, np.int64)), b.constant(extent, np.int64))
+            result = b.add("Add", result, b.add("Mul", along, b.constant(before, np.int64)))
+    return [value for value, name in zip((values, result), node.output, strict=False) if name]
+
+
+def _has_result(node: onnx.NodeProto, index: int) -> bool:
+    return index < len(node.output) and bool(node.output[index])
+
+
+def _pads(
+    node: onnx.NodeProto,
+    spatial: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> list[int]:
+    auto, rank = attribute(node, "auto_pad", "NOTSET"), len(kernel)
+    if not auto.startswith("SAME"):
+        return [0] * 2 * rank if auto == "VALID" else attribute(node, "pads", [0] * 2 * rank)
+    totals = []
+    for size, length, stride, dilation in zip(spatial, kernel, strides, dilations, strict=True):
+        covered = (-(-size // stride) - 1) * stride + (length - 1) * dilation + 1
+        totals.append(max(covered - size, 0))
+    small, large = [total // 2 for total in totals], [total - total // 2 for total in totals]
+    return [*small, *large] if auto == "SAME_UPPER" else [*large, *small]

@@ -1,0 +1,249 @@
+"""How composite torch ops are taken apart, where the importer's own way is slow or inexact.
+
+The importer computes variances in f64, carries an argmax through softmax, and has a rounded constant in the tanh form
+of GELU. These decompositions stay in f32 (half types are widened for reductions, as torch's kernels do) and leave plain
+elementwise and reduction ops that fuse.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+from eyas.frontends.torch import bytes as torch_bytes
+from eyas.frontends.torch import complex as torch_complex
+from eyas.frontends.torch import convolution as torch_convolution
+from eyas.frontends.torch import edges as torch_edges
+from eyas.frontends.torch import exact as torch_exact
+from eyas.frontends.torch import fourier as torch_fourier
+from eyas.frontends.torch import indexing as torch_indexing
+from eyas.frontends.torch import rare as torch_rare
+from eyas.frontends.torch import recurrent as torch_recurrent
+from eyas.frontends.torch import resize as torch_resize
+from eyas.frontends.torch import routing as torch_routing
+from eyas.frontends.torch import selection as torch_selection
+from eyas.frontends.torch import transformer as torch_transformer
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+def decomposition_table() -> dict[Any, Callable[..., Any]]:
+    """The importer's table with ours on top."""
+    return {**_table(), **torch_routing.library_decompositions()}
+
+
+@functools.cache
+def _table() -> dict[Any, Callable[..., Any]]:
+    table = {
+        **get_decomposition_table(),
+        **torch_convolution.decompositions(),
+        **torch_rare.decompositions(),
+        **torch_complex.decompositions(),
+        **torch_edges.decompositions(),
+        **torch_fourier.decompositions(),
+        **torch_recurrent.decompositions(),
+        **torch_routing.decompositions(),
+        **torch_selection.decompositions(),
+        **torch_transformer.decompositions(),
+        aten._native_batch_norm_legit_no_training.default: batch_norm,
+        aten._safe_softmax.default: safe_softmax,
+        aten._softmax.default: softmax,
+        aten.constant_pad_nd.default: constant_pad_nd,
+        aten.gelu.default: gelu,
+        aten.index.Tensor: torch_indexing.index,
+        aten.index_put.default: torch_indexing.index_put,
+        aten.lerp.Scalar: lerp,
+        aten.native_layer_norm.default: native_layer_norm,
+        aten.pow.Tensor_Scalar: power,
+        aten.scaled_dot_product_attention.default: scaled_dot_product_attention,
+        aten.squeeze.dims: squeeze,
+        aten.topk.default: topk,
+        aten.var.correction: variance,
+        aten.var_mean.correction: variance_and_mean,
+    }
+    for source in (torch_exact, torch_bytes, torch_resize):
+        for op, first in source.decompositions().items():
+            table[op] = _chain(first, table.get(op))
+    return table
+
+
+def _chain(first: Callable[..., Any], second: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The second where the first does not apply."""
+
+    def decomposition(*args: Any, **kwargs: Any) -> Any:
+        made = first(*args, **kwargs)
+        return second(*args, **kwargs) if made is NotImplemented and second is not None else made
+
+    return decomposition
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(q k^T scale + mask) v. Only a given mask can hide a whole row, whose result is then 0."""
+    if dropout_p > 0.0:
+        return NotImplemented
+    if enable_gqa and key.shape[-3] != query.shape[-3]:
+        repeats = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
+    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = torch.matmul(query * factor, key.transpose(-2, -1))
+    if is_causal:
+        rows, columns = query.shape[-2], key.shape[-2]
+        below = torch.ones(rows, columns, dtype=torch.bool, device=query.device).tril()
+        scores = torch.where(below, scores, float("-inf"))
+    if attn_mask is None:
+        weights = torch.softmax(scores, -1)
+    else:
+        if attn_mask.dtype == torch.bool:
+            scores = torch.where(attn_mask, scores, float("-inf"))
+        else:
+            scores = scores + attn_mask.to(scores.dtype)
+        weights = safe_softmax(scores, -1)
+    return torch.matmul(weights, value)
+
+
+def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
+    """exp(x - max) / sum."""
+    wide = _widened(x)
+    powers = torch.exp(wide - wide.amax(dim, keepdim=True))
+    result = powers / powers.sum(dim, keepdim=True)
+    return result if half_to_float else result.to(x.dtype)
+
+
+def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """Softmax that gives 0 for rows that are all -inf."""
+    wide = _widened(x if dtype is None else x.to(dtype))
+    largest = wide.amax(dim, keepdim=True)
+    powers = torch.exp(wide - torch.where(largest == float("-inf"), 0.0, largest))
+    total = powers.sum(dim, keepdim=True)
+    return (powers / torch.where(total == 0.0, 1.0, total)).to(dtype or x.dtype)
+
+
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """The tanh form; the exact one lowers well by itself."""
+    if approximate != "tanh":
+        return NotImplemented
+    wide = _widened(x)
+    inner = math.sqrt(2.0 / math.pi) * (wide + 0.044715 * (wide * wide * wide))
+    return (0.5 * wide * (1.0 + torch.tanh(inner))).to(x.dtype)
+
+
+def batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """x scale + shift, with both computed for each channel, as torch's kernel does. They depend on weights alone."""
+    wide = _widened(x)
+    scale = 1 / torch.sqrt(variance.to(wide.dtype) + eps)
+    if weight is not None:
+        scale = scale * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    channels = [1, -1] + [1] * (x.dim() - 2)
+    result = wide * scale.view(channels) + shift.view(channels)
+    none = x.new_empty(0)
+    return result.to(x.dtype), none, none
+
+
+def lerp(start: Tensor, end: Tensor, weight: float) -> Tensor:
+    """Between two tensors, from the nearer one, as torch's kernels have it; which one that is, is known here."""
+    wide = torch.float32 if start.dtype in (torch.float16, torch.bfloat16) else start.dtype
+    first, last = start.to(wide), end.to(wide)
+    between = first + weight * (last - first) if abs(weight) < 0.5 else last - (last - first) * (1 - weight)
+    return between.to(start.dtype)
+
+
+def native_layer_norm(
+    x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(x - mean) rsqrt(variance + eps) weight + bias, in two passes."""
+    wide = _widened(x)
+    dims = list(range(x.dim() - len(normalized_shape), x.dim()))
+    mean = wide.mean(dims, keepdim=True)
+    centered = wide - mean
+    scale = torch.rsqrt((centered * centered).mean(dims, keepdim=True) + eps)
+    result = centered * scale
+    if weight is not None:
+        result = result * weight
+    if bias is not None:
+        result = result + bias
+    return result.to(x.dtype), mean, scale
+
+
+def variance(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
+    """Mean of squared distances from the mean, with Bessel's correction."""
+    return variance_and_mean(x, dim, correction=correction, keepdim=keepdim)[0]
+
+
+def variance_and_mean(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean, in two passes."""
+    if x.is_complex():
+        return NotImplemented
+    dims = list(dim) if dim else list(range(x.dim()))
+    count: Any = 1
+    for index in dims:
+        count = count * x.shape[index]
+    wide = _widened(x)
+    mean = wide.mean(dims, keepdim=True)
+    centered = wide - mean
+    total = (centered * centered).sum(dims, keepdim=keepdim)
+    divisor = count - (1 if correction is None else correction)
+    result = total / max(divisor, 0) if isinstance(divisor, (int, float)) else total / divisor
+    return result.to(x.dtype), (mean if keepdim else wide.mean(dims)).to(x.dtype)
+
+
+def constant_pad_nd(x: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
+    """Negative amounts cut first: `tensor.pad` has no meaning for them, and folds where the sizes come out equal."""
+    if not any(isinstance(amount, int) and amount < 0 for amount in pad):
+        return NotImplemented
+    for position in range(0, len(pad), 2):
+        dim, before, after = x.dim() - 1 - position // 2, min(pad[position], 0), min(pad[position + 1], 0)
+        x = x.narrow(dim, -before, x.shape[dim] + before + after)
+    return aten.constant_pad_nd(x, [max(amount, 0) for amount in pad], value)
+
+
+def squeeze(x: Tensor, dims: Sequence[int]) -> Tensor:
+    """A view; torch's own way ends in an operator that cannot be traced a second time."""
+    chosen = {dim % max(x.dim(), 1) for dim in dims}
+    return x.view([size for dim, size in enumerate(x.shape) if dim not in chosen or size != 1])
+
+
+def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """Any order will do when none is asked for; the importer has only the sorted one."""
+    return NotImplemented if sorted else aten.topk(x, k, dim, largest, True)
+
+
+def power(x: Tensor, exponent: float) -> Tensor:
+    """Small whole exponents as products, square roots as such."""
+    if exponent in (2, 3, 4) and (x.is_floating_point() or isinstance(exponent, int)):
+        square = x * x
+        return square if exponent == 2 else square * x if exponent == 3 else square * square
+    if exponent in (0.5, -0.5) and x.is_floating_point():
+        return torch.sqrt(x) if exponent == 0.5 else torch.rsqrt(x)
+    return NotImplemented
+
+
+def _widened(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

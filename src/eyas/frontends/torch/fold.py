@@ -1,0 +1,84 @@
+"""Small constants of a torch program are computed with torch before import.
+
+The importer folds ops on small constants too, and does some of it wrong: a slice whose last step is cut short ends the
+process, and a conversion to bytes makes a literal of the wrong type.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+from torch._subclasses import FakeTensor
+from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
+
+from eyas.program.literals import LARGEST_INLINE_BYTES
+
+_CONSTANTS = (InputKind.BUFFER, InputKind.PARAMETER, InputKind.CONSTANT_TENSOR)
+
+_BYTES = (torch.int8, torch.uint8)
+
+
+def fold_constants(program: torch.export.ExportedProgram) -> None:
+    """Replaces nodes whose tensors are all small constants by constants. What the program writes to is none."""
+    graph, specs = program.graph, program.graph_signature.input_specs
+    known = _constants(program)
+    for node in list(graph.nodes):
+        if not _can_fold(node, known):
+            continue
+        args, kwargs = fx.map_arg((node.args, node.kwargs), known.__getitem__)
+        with torch.no_grad():
+            value = node.target(*args, **kwargs)
+        if not isinstance(value, torch.Tensor) or not _is_small(value):
+            continue
+        placeholder = _as_placeholder(graph, node)
+        target = f"folded.{placeholder.name}"
+        known[placeholder] = program.constants[target] = value.detach().clone()
+        specs.insert(0, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(placeholder.name), target))
+
+
+def _constants(program: torch.export.ExportedProgram) -> dict[fx.Node, torch.Tensor]:
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    found = {}
+    for spec in program.graph_signature.input_specs:
+        if spec.kind in _CONSTANTS and isinstance(spec.arg, TensorArgument):
+            value = program.state_dict.get(str(spec.target), program.constants.get(str(spec.target)))
+            if isinstance(value, torch.Tensor) and _is_small(value):
+                found[nodes[spec.arg.name]] = value
+    return found
+
+
+def _is_small(value: torch.Tensor) -> bool:
+    if isinstance(value, FakeTensor) or value.layout != torch.strided or value.is_quantized:
+        return False
+    return value.numel() * value.element_size() <= LARGEST_INLINE_BYTES
+
+
+def _can_fold(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> bool:
+    operands, made = node.all_input_nodes, node.meta.get("val")
+    return (
+        isinstance(node.target, OpOverload)
+        # Its operand's strides matter, which constants do not keep.
+        and node.target is not torch.ops.aten.as_strided.default
+        and bool(operands)
+        and all(operand in known for operand in operands)
+        # The importer has no complex literals.
+        and isinstance(made, torch.Tensor)
+        and not made.is_complex()
+        and not node.target._schema.is_mutable
+        and torch.Tag.nondeterministic_seeded not in node.target.tags
+        # Bytes that become numbers are quantised weights; products of them are done in bytes.
+        and not (made.is_floating_point() and any(known[one].dtype in _BYTES for one in operands))
+    )
+
+
+def _as_placeholder(graph: fx.Graph, node: fx.Node) -> fx.Node:
+    """The first argument, in the place of the node and with its name, which results of the program may refer to."""
+    name, meta = node.name, dict(node.meta)
+    with graph.inserting_before(next(iter(graph.nodes))):
+        placeholder = graph.placeholder(f"{name}_folded")
+    node.replace_all_uses_with(placeholder)
+    graph.erase_node(node)
+    placeholder.name = name
+    placeholder.meta = meta
+    return placeholder

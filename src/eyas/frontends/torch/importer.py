@@ -1,0 +1,133 @@
+"""PyTorch: an `nn.Module` with example inputs, an `ExportedProgram`, or a saved `.pt2` file.
+
+The program is what `torch.export` sees, so a module is compiled in the mode it is in: call `model.eval()` first unless
+dropout and batch statistics are wanted. Weights stay where torch has them; the IR holds their names. Buffers that the
+model writes to become state of the compiled module.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch._ops import HigherOrderOperator
+from torch.export.graph_signature import ConstantArgument
+from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_MLIR_TYPE_ASM, FxImporter
+
+from eyas.errors import FrontendError, UnsupportedOpError
+from eyas.frontends.contract import finish, keep_early_text, lower, prepare_context
+from eyas.frontends.states import bind_states
+from eyas.frontends.torch.complex import split_complex
+from eyas.frontends.torch.decompositions import decomposition_table
+from eyas.frontends.torch.exported import export_model, first_line
+from eyas.frontends.torch.fold import fold_constants
+from eyas.frontends.torch.signature import call_trees, make_signature
+from eyas.frontends.torch.states import expose_mutations
+from eyas.frontends.torch.views import views_may_copy
+from eyas.frontends.torch.weights import LiteralImporter, Locations, Weights
+from eyas.ir import PassPipeline
+from eyas.ir.locations import describe_source
+from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
+from eyas.passes.input.convert_row_updates import ConvertRowUpdates
+from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
+from eyas.passes.input.hold_small_types import HoldSmallTypes
+from eyas.passes.input.order_nans import OrderNans
+from eyas.program.program import EntryPoint, ImportedProgram, Source
+
+TO_TORCH_BACKEND = (
+    "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline{ extra-library=}"
+)
+TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
+
+
+def import_model(
+    model: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    states: frozenset[str] = frozenset(),
+) -> ImportedProgram:
+    """Exports, decomposes, imports and lowers a PyTorch model. `states` names buffers and parameters that other
+    programs change."""
+    return import_exported(*export_model(model, args, kwargs, dynamic_shapes), states)
+
+
+def import_exported(
+    exported: torch.export.ExportedProgram,
+    description: str,
+    argument_names: tuple[str, ...] | None = None,
+    dynamic_shapes: Any = None,
+    training: bool = False,
+    states: frozenset[str] = frozenset(),
+) -> ImportedProgram:
+    """Imports what `torch.export` made. `argument_names` are the forward function's, when it is known."""
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        try:
+            with views_may_copy(exported):
+                program = exported.run_decompositions(decomposition_table())
+        except Exception as error:
+            raise FrontendError(f"torch could not decompose {description}: {first_line(error)}") from error
+        split_complex(program, decomposition_table())
+    in_tree, out_tree = call_trees(program, argument_names)
+    _drop_constant_outputs(program)
+    signature = make_signature(program, in_tree, out_tree, dynamic_shapes)
+    mutations = expose_mutations(program, signature.arguments, states)
+    fold_constants(program)
+    signature = replace(signature, results=(*signature.results, *mutations.results))
+
+    context = prepare_context()
+    weights = Weights(program)
+    importer = FxImporter(context=context, hooks=weights, graph_node_importer_cls=LiteralImporter)
+    importer._cc = Locations(context, py_attr_tracker=importer._py_attr_tracker)
+    _check_nodes(program, importer._cc)
+    with context:
+        try:
+            importer.import_program(program, func_name="main")
+        except (NotImplementedError, TypeError, ValueError, KeyError, AssertionError, RuntimeError) as error:
+            raise UnsupportedOpError(f"{description} cannot be imported: {first_line(error)}") from error
+    module = importer.module
+    early_text = keep_early_text(module)
+    lower(module, TO_TORCH_BACKEND)
+    PassPipeline((ConvertRowUpdates(), ConvertDynamicViews(), ConvertTorchControlFlow())).run(module)
+    lower(module, TO_LINALG)
+    # torch rounds to this type in a way of its own.
+    PassPipeline((OrderNans(), HoldSmallTypes(saturate="f8e4m3fn"))).run(module)
+    # Dropout is the usual reason for a program that draws random numbers.
+    hint = "; the model is in training mode: call model.eval() first" if training else ""
+    parameters = finish(module, weights.parameters, hint)
+    if mutations.reads or mutations.writes:
+        bind_states(module, mutations.reads, mutations.writes)
+    entry = EntryPoint(signature, in_tree, out_tree, mutations.mutates)
+    return ImportedProgram(
+        module,
+        {**parameters, **mutations.initial},
+        *(signature, in_tree, out_tree),
+        Source("pytorch", description),
+        early_text,
+        entries={"main": entry},
+    )
+
+
+def _check_nodes(program: torch.export.ExportedProgram, locations: Locations) -> None:
+    """What the importer would fail on without saying where: operators with bodies, and types it does not know."""
+    for node in program.graph.nodes:
+        location = locations.get_node_location(node)
+        where = f"at {describe_source(location)}" if location else f"at input '{node.name}'"
+        if isinstance(node.target, HigherOrderOperator):
+            name = node.target.name()
+            if not hasattr(LiteralImporter, f"_import_hop_{name}"):
+                raise UnsupportedOpError(f"'{name}' {where} is not supported: the importer has no rule for it")
+        values = node.meta.get("val")
+        for value in values if isinstance(values, (tuple, list)) else [values]:
+            if isinstance(value, torch.Tensor) and value.dtype not in TORCH_DTYPE_TO_MLIR_TYPE_ASM:
+                raise FrontendError(f"'{node.target}' {where} has element type {value.dtype}, which is not supported")
+
+
+def _drop_constant_outputs(program: torch.export.ExportedProgram) -> None:
+    """Results such as None or 3 are part of the result's tree; the function returns tensors only."""
+    specs = program.graph_signature.output_specs
+    specs[:] = [spec for spec in specs if not isinstance(spec.arg, ConstantArgument)]

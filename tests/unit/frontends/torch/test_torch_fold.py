@@ -1,0 +1,74 @@
+"""Constants of torch programs: what is computed before import, and what is not."""
+
+import torch
+from torch import nn
+
+import eyas
+from eyas.frontends.torch.fold import fold_constants
+from eyas.program.literals import LARGEST_INLINE_BYTES
+
+
+class Table(nn.Module):
+    def __init__(self, size: int = 10):
+        super().__init__()
+        self.register_buffer("table", torch.arange(float(size)))
+
+    def forward(self, x):
+        return x + self.table[1::4].exp(), self.table.flip(0)
+
+
+def folded(model: nn.Module, *inputs: torch.Tensor) -> torch.export.ExportedProgram:
+    program = torch.export.export(model, inputs).run_decompositions({})
+    fold_constants(program)
+    return program
+
+
+def targets(program: torch.export.ExportedProgram) -> list[str]:
+    return [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+
+
+def test_small_constants_are_computed():
+    program = folded(Table(), torch.ones(1))
+    assert targets(program) == ["aten.add.Tensor"]
+    made = [value for name, value in program.constants.items() if name.startswith("folded.")]
+    assert any(torch.equal(value, torch.arange(10.0)[1::4].exp()) for value in made)
+    # Results are looked up by name.
+    names = {node.name for node in program.graph.nodes}
+    assert all(spec.arg.name in names for spec in program.graph_signature.output_specs)
+
+
+def test_large_constants_are_left():
+    program = folded(Table(LARGEST_INLINE_BYTES), torch.ones(1))
+    assert "aten.exp.default" in targets(program)
+
+
+def test_random_numbers_are_left():
+    class Noisy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("table", torch.full((4,), 0.5))
+
+        def forward(self, x):
+            return x + torch.bernoulli(self.table)
+
+    assert "aten.bernoulli.default" in targets(folded(Noisy(), torch.ones(4)))
+
+
+def test_state_is_not_a_constant():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(2))
+
+        def forward(self, x):
+            self.count.add_(1)
+            return x + self.count * 2
+
+    module = eyas.compile(Counter(), (torch.zeros(2),))
+    assert [float(module(torch.zeros(2))[0]) for _ in range(3)] == [2, 4, 6]
+
+
+def test_results_keep_their_order():
+    model, x = Table(), torch.ones(1)
+    for ours, theirs in zip(eyas.compile(model, (x,))(x), model(x), strict=True):
+        torch.testing.assert_close(ours, theirs)
