@@ -48,6 +48,13 @@ nb::dict info(const Device& self) {
   return out;
 }
 
+bool runs_format(const Device& self, const std::string& format) {
+  eyas_status_t status = eyas_hal_device_check_code(self.handle, format.c_str(), nullptr, 0);
+  const bool runs = !status;
+  eyas_status_free(status);
+  return runs;
+}
+
 double measure_fma(const Device& self, uint32_t milliseconds) {
   double best = 0;
   check_unlocked([&] { return eyas_measure_fma(self.handle, milliseconds, &best); }, call_error);
@@ -102,10 +109,7 @@ void define_device(nb::module_& m) {
       .def(nb::init<const std::string&, uint32_t, nb::dict>(), nb::arg("driver"),
            nb::arg("index") = 0, nb::arg("options") = nb::dict())
       .def("info", info)
-      .def("supports_format",
-           [](const Device& self, const std::string& format) {
-             return eyas_hal_device_supports_format(self.handle, format.c_str());
-           })
+      .def("runs_format", runs_format)
       .def("put",
            [](nb::handle self, nb::handle value) {
              return put_on_device(nb::cast<Device&>(self).handle, self, value);

@@ -158,8 +158,8 @@ const eyas_state_t* eyas_module_state(const eyas_module_t* module, uint32_t ordi
 eyas_status_t eyas_module_bind_parameter(eyas_module_t* module, uint32_t ordinal, const void* data,
                                          uint64_t length);
 
-// The variants of a fat module, best first, and which of them was opened; none and NULL for a module
-// of one program.
+// The variants of a fat module, best first, and which of them was opened; none and NULL for a
+// module of one program.
 uint32_t eyas_module_variant_count(const eyas_module_t* module);
 const eyas_variant_t* eyas_module_variant(const eyas_module_t* module, uint32_t ordinal);
 const eyas_variant_t* eyas_module_opened_variant(const eyas_module_t* module);

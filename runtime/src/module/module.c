@@ -24,7 +24,8 @@ static eyas_status_t find_entry(const eyas_module_t* m, const char* name,
                     : eyas_status_make(EYAS_STATUS_CORRUPT, "the module has no entry '%s'", path);
 }
 
-// Digests first: nothing of an entry is parsed before it. Variants that are not opened are not read.
+// Digests first: nothing of an entry is parsed before it. Variants that are not opened are not
+// read.
 static eyas_status_t check_digests(const eyas_module_t* m, bool all) {
   for (uint32_t i = 0; i < m->container.entry_count; ++i) {
     const eyas_entry_t* e = &m->container.entries[i];
@@ -44,16 +45,16 @@ static eyas_status_t choose_variant(eyas_module_t* m, const eyas_module_options_
   const char* wanted = options ? options->variant : NULL;
   if (m->container.version != EYAS_CONTAINER_FAT_VERSION) {
     if (!wanted) return NULL;
-    return eyas_status_make(EYAS_STATUS_NOT_FOUND,
-                            "no variant is called '%s': the module holds one program for one target",
-                            wanted);
+    return eyas_status_make(
+        EYAS_STATUS_NOT_FOUND,
+        "no variant is called '%s': the module holds one program for one target", wanted);
   }
   const eyas_entry_t* entry = NULL;
   EYAS_RETURN_IF_ERROR(find_entry(m, "variants.bin", &entry));
   if (digests) EYAS_RETURN_IF_ERROR(eyas_container_check(entry));
   EYAS_RETURN_IF_ERROR(eyas_variants_parse(entry->data, entry->length, &m->variants));
-  EYAS_RETURN_IF_ERROR(eyas_variants_choose(&m->variants, wanted, options ? options->device : NULL,
-                                            &m->variant));
+  EYAS_RETURN_IF_ERROR(
+      eyas_variants_choose(&m->variants, wanted, options ? options->device : NULL, &m->variant));
   int written = snprintf(m->folder, sizeof(m->folder), VARIANTS_FOLDER "%s/",
                          m->variants.items[m->variant].variant.name);
   if (written >= 0 && (size_t)written < sizeof(m->folder)) return NULL;

@@ -73,15 +73,12 @@ __attribute__((format(printf, 2, 3))) static void append(text_t* text, const cha
 static bool can_run(const eyas_variant_requirements_t* v, eyas_hal_device_t* device, text_t* why) {
   for (uint32_t i = 0; i < v->executable_count; ++i) {
     const eyas_requirement_t* e = &v->executables[i];
-    if (!eyas_hal_device_supports_format(device, e->format)) {
-      append(why, "; %s needs the format %s", v->variant.target, e->format);
-      return false;
-    }
-    for (uint32_t k = 0; k < e->feature_count; ++k) {
-      if (eyas_hal_device_supports_feature(device, e->features[k])) continue;
-      append(why, "; %s needs the CPU feature '%s'", v->variant.target, e->features[k]);
-      return false;
-    }
+    eyas_status_t status =
+        eyas_hal_device_check_code(device, e->format, e->features, e->feature_count);
+    if (!status) continue;
+    append(why, "; %s: %s", v->variant.target, eyas_status_message(status));
+    eyas_status_free(status);
+    return false;
   }
   return true;
 }
@@ -120,8 +117,9 @@ eyas_status_t eyas_variants_choose(const eyas_variants_t* variants, const char* 
   }
   eyas_hal_device_info_t info;
   eyas_hal_device_info(device, &info);
-  return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                          "none of the module's %u variants runs on device %s (%s)%s; compile the "
-                          "model for this machine too, or add the target vmvx, which runs on every CPU",
-                          variants->count, info.driver, info.name, why.data);
+  return eyas_status_make(
+      EYAS_STATUS_INCOMPATIBLE,
+      "none of the module's %u variants runs on device %s (%s)%s; compile the "
+      "model for this machine too, or add the target vmvx, which runs on every CPU",
+      variants->count, info.driver, info.name, why.data);
 }

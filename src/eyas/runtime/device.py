@@ -39,7 +39,7 @@ class Device(_core.Device):
     @property
     def formats(self) -> tuple[str, ...]:
         """Kinds of executables that it runs."""
-        return tuple(one for one in _FORMATS if self.supports_format(one))
+        return tuple(one for one in _FORMATS if self.runs_format(one))
 
     @property
     def vmvx(self) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import concurrent.futures
 import os
 import threading
@@ -22,6 +23,9 @@ class Future(concurrent.futures.Future[Any]):
         return asyncio.wrap_future(self).__await__()
 
 
+_Job = tuple[Future, Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
+
+
 class CallQueue:
     """Runs the calls that were submitted to a context one after the other, on a thread of its own.
 
@@ -37,6 +41,7 @@ class CallQueue:
         """At first, and in a forked child, which has neither our thread nor the calls of its parent."""
         self._process, self._lock = os.getpid(), threading.Lock()
         self._executor: concurrent.futures.ThreadPoolExecutor | None = None
+        self._jobs: collections.deque[_Job] = collections.deque()
         self._waiting, self._thread = 0, 0
         self._context.before = None
 
@@ -47,18 +52,24 @@ class CallQueue:
         with self._lock:
             if self._executor is None:
                 self._executor = concurrent.futures.ThreadPoolExecutor(1, "eyas-calls")
-            self._executor.submit(self._run, future, call, args, named)
+            self._jobs.append((future, call, args, named))
+            try:
+                self._executor.submit(self._run)
+            except RuntimeError:  # the interpreter is about to exit
+                self._jobs.pop()
+                raise
             self._waiting += 1
             self._context.before = self._wait
         return future
 
-    def _run(self, future: Future, call: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    def _run(self) -> None:
+        future, call, args, named = self._jobs.popleft()
         self._thread = threading.get_ident()
-        outcome, error = None, None
+        result = error = None
         going = future.set_running_or_notify_cancel()
         if going:
             try:
-                outcome = call(*args, **named)
+                result = call(*args, **named)
             except BaseException as raised:
                 error = raised
         with self._lock:
@@ -67,9 +78,10 @@ class CallQueue:
                 self._context.before = None
         if error is not None:
             future.set_exception(error)
-            error = future = None  # type: ignore[assignment]  # the traceback has this frame: no cycle
         elif going:
-            future.set_result(outcome)
+            future.set_result(result)
+        # The traceback of an error has this frame, which must hold neither the future nor the arguments.
+        del future, call, args, named, result, error
 
     def _wait(self) -> None:
         """Returns when all calls that were submitted so far have ended."""
