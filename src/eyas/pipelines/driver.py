@@ -89,8 +89,7 @@ def compile(request: Request, services: Services | None = None) -> Result:
             if fingerprint and not services.dump and (file := cache.find(fingerprint)) is not None:
                 return Result(None, file)
         compiled, seconds = _compile(program, request, services)
-        keep = cache and fingerprint and not compiled.gave_up
-        file = cache.keep(fingerprint, compiled.write) if keep else None
+        file = cache.keep(fingerprint, compiled.write) if cache and fingerprint and not compiled.gave_up else None
         return Result(compiled, file, seconds)
 
 

@@ -76,7 +76,8 @@ def _job(dispatch: Dispatch, target: Target) -> Job | str:
     function = module.body.operations[0]
     try:
         with module.context, mlir.Location.unknown():
-            strategy, _ = backend_of(target).select(generalized(function).body.operations[0], target, frozenset())
+            single = generalized(function)
+            strategy, _ = backend_of(target).select(single.body.operations[0], target, frozenset())
             name = mlir.StringAttr.get(strategy.name)
             function.attributes[codegen.STRATEGY] = codegen.StrategyAttr.get(name, strategy.schedule_attribute())
             if strategy.packable:
