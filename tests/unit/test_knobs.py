@@ -1,4 +1,4 @@
-"""Environment variables: where the cache is and how large."""
+"""Environment variables: where the cache is and how large, what code generation may take."""
 
 from __future__ import annotations
 
@@ -42,3 +42,22 @@ def test_a_limit_that_is_no_number(monkeypatch, text):
     monkeypatch.setenv("EYAS_CACHE_LIMIT", text)
     with pytest.raises(UsageError, match="EYAS_CACHE_LIMIT"):
         knobs.cache_limit_bytes(7)
+
+
+def test_limits_of_code_generation(monkeypatch):
+    monkeypatch.delenv("EYAS_COMPILE_SECONDS", raising=False)
+    monkeypatch.delenv("EYAS_COMPILE_MEMORY", raising=False)
+    assert knobs.compile_seconds() == 120 and knobs.compile_memory_bytes() >= 4 << 30
+    monkeypatch.setenv("EYAS_COMPILE_SECONDS", "2.5")
+    monkeypatch.setenv("EYAS_COMPILE_MEMORY", "900M")
+    assert knobs.compile_seconds() == 2.5 and knobs.compile_memory_bytes() == 900 << 20
+    for text in ("0", "soon", "-1"):
+        monkeypatch.setenv("EYAS_COMPILE_SECONDS", text)
+        with pytest.raises(UsageError, match=f"EYAS_COMPILE_SECONDS is '{text}'"):
+            knobs.compile_seconds()
+
+
+@pytest.mark.parametrize(("text", "expected"), [("", False), ("0", False), ("off", False), ("1", True)])
+def test_code_generation_in_this_process(monkeypatch, text, expected):
+    monkeypatch.setenv("EYAS_COMPILE_IN_PROCESS", text)
+    assert knobs.compiles_in_process() is expected

@@ -100,9 +100,10 @@ class _Batch:
                 self._on_done(job.name)
 
     def stop(self) -> None:
+        """Ends the children that are at work; the threads that wait for them see to the rest."""
         self._stopped = True
         for child in list(self._busy):
-            child.close()
+            child.process.kill()
 
     def _compile(self, job: Job) -> Any:
         """A CompiledDispatch or an error, with the deaths on the way to it."""
