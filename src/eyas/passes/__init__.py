@@ -31,6 +31,7 @@ PASSES: dict[str, str] = {
     "form-dispatches": "passes.dispatch.form_dispatches",
     "guard-conversions": "codegen.common.passes.guard_conversions",
     "guard-division": "codegen.common.passes.guard_division",
+    "guard-powers": "codegen.common.passes.guard_powers",
     "guard-shifts": "codegen.common.passes.guard_shifts",
     "insert-barriers": "passes.schedule.insert_barriers",
     "outline-dispatches": "passes.dispatch.outline_dispatches",

@@ -27,6 +27,7 @@ def exp(tmp_path, monkeypatch):
 
 @pytest.fixture
 def wrong_exp(monkeypatch):
+    monkeypatch.setenv("EYAS_COMPILE_IN_PROCESS", "1")  # what is planted here is not known to child processes
     monkeypatch.setitem(expand_math._FUNCTIONS, "math.exp", lambda x: approximations.exp(x * 1.5))
 
 
