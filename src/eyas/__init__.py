@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from eyas.frontends.entries import Entry
     from eyas.frontends.torch.training import TrainingStep
     from eyas.runtime import Device, DeviceTensor, Module, devices, load
+    from eyas.runtime.futures import Future
     from eyas.targets import Target
     from eyas.verification.verify import verify
 
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "Device": "eyas.runtime",
+    "Future": "eyas.runtime.futures",
     "DeviceTensor": "eyas.runtime",
     "devices": "eyas.runtime",
     "Entry": "eyas.frontends.entries",
@@ -43,6 +45,7 @@ __all__ = [
     "DeviceTensor",
     "Entry",
     "EyasError",
+    "Future",
     "Module",
     "Target",
     "TrainingStep",
