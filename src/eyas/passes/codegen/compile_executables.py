@@ -16,7 +16,7 @@ from eyas.codegen.common.backend import CompiledDispatch
 from eyas.codegen.dispatch_cache import DispatchCache
 from eyas.codegen.worker import Job, compile_jobs
 from eyas.dialects import codegen, flow, hal
-from eyas.ir import Pass
+from eyas.passes.targeted import TargetedPass
 from eyas.targets import Target
 
 _ENTRY = "dispatch"
@@ -24,14 +24,13 @@ _ENTRY = "dispatch"
 
 
 @dataclass(frozen=True)
-class CompileExecutables(Pass):
+class CompileExecutables(TargetedPass):
     """Compiles each function marked `flow.executable` for the target, in parallel, and links the objects.
 
     `disable` names strategies that may not be used (`contraction`, `rows`); plain loops remain.
     """
 
     name: ClassVar[str] = "compile-executables"
-    target: str = "llvm-cpu"
     disable: tuple[str, ...] = ()
     workers: int = 0
     on_done: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
@@ -39,7 +38,7 @@ class CompileExecutables(Pass):
     """Where dispatches that were compiled before are looked for."""
 
     def run(self, module: mlir.Module) -> None:
-        target = Target.parse(self.target)
+        target = self.target
         backend = backend_of(target)
         kernels = [op for op in module.body.operations if flow.is_executable(op)]
         if not kernels:
