@@ -10,6 +10,7 @@ import typer
 from eyas.cli.common import (
     ENTRY_HELP,
     INPUT_HELP,
+    TARGET_HELP,
     VARIANT_HELP,
     choose_entry,
     make_inputs,
@@ -33,6 +34,7 @@ def command(
         list[str] | None, typer.Option("-o", "--output", help="A folder for all results, or @y.npy for each in turn.")
     ] = None,
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
+    target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
@@ -41,7 +43,7 @@ def command(
     """Call a module with arrays."""
     import numpy as np
 
-    loaded = open_module(module, device, threads, quiet=json, variant=variant)
+    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant)
     call = loaded.functions[choose_entry(loaded, entry)]
     inputs = make_inputs(input or [], call.signature)
     if not input and inputs and not json:
