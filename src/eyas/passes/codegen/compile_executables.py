@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
 from torch_mlir import ir as mlir
 
 from eyas.cache.store import Store
@@ -54,14 +55,15 @@ class CompileExecutables(TargetedPass):
         plain = {_name(op): _packed(op) for op, one in zip(kernels, compiled, strict=True) if _gave_up_schedule(one)}
         _unpack(module, plain)
         with mlir.InsertionPoint(module.body), mlir.Location.unknown():
-            hal.ExecutableOp(
+            executable = hal.ExecutableOp(
                 mlir.StringAttr.get("kernels"),
                 mlir.StringAttr.get(str(target)),
                 mlir.StringAttr.get(backend.format(target)),
                 mlir.StringAttr.get(",".join(target.required_features)),
                 mlir.ArrayAttr.get(exports),
-                mlir.StringAttr.get(image.hex()),
             )
+            code = mlir.DenseElementsAttr.get(np.frombuffer(image, np.uint8), signless=True)
+            executable.operation.attributes[hal.IMAGE] = code
         for op in kernels:
             op.operation.erase()
 
