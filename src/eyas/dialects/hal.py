@@ -24,12 +24,16 @@ class CommandBufferType(Hal.Type, name="command_buffer"):
     """Recorded work."""
 
 
+IMAGE = "hal.image"
+"""Not a field of the op below: IRDL has no constraint for dense elements."""
+
+
 class ExecutableOp(Hal.Operation, name="executable"):
     """One image with all kernels of the program for one target.
 
     `exports` is a list of dictionaries: name, bindings, constants, grid (per axis: factor, push-constant ordinals,
-    piece), strategy, knobs, rejected. `features` are what the CPU must have, separated by commas. `image` is the
-    machine code as bytes in hexadecimal.
+    piece), strategy, knobs, rejected. `features` are what the CPU must have, separated by commas. The attribute
+    `hal.image` has the bytes of the code, as a tensor of i8.
     """
 
     sym_name: mlir.StringAttr
@@ -37,7 +41,6 @@ class ExecutableOp(Hal.Operation, name="executable"):
     format: mlir.StringAttr
     features: mlir.StringAttr
     exports: mlir.ArrayAttr
-    image: mlir.StringAttr
 
 
 class ArgumentOp(Hal.Operation, name="argument", traits=[Pure]):

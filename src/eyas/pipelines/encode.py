@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from torch_mlir import ir as mlir
 
-from eyas.dialects import vm
+from eyas.dialects import hal, vm
+from eyas.errors import CompileError
 from eyas.ir.walk import find_ops, functions
 from eyas.module import isa
 from eyas.module.assembler import Assembler, Direct, Label, ProgramBuilder, Slot
@@ -31,13 +33,19 @@ def encode_program(
         features = tuple(filter(None, executable.features.value.split(",")))
         name = executable.sym_name.value
         builder.executable(ExecutableRef(name, executable.format.value, exports, features))
-        images[name] = bytes.fromhex(executable.image.value)
+        images[name] = _image(executable)
     ordinals = {key: builder.parameter(parameter) for key, parameter in parameters.items()}
     state_ordinals = {key: builder.state(state) for key, state in (states or {}).items()}
     for function in functions(module):
         name = function.attributes["sym_name"].value
         _FunctionEncoder(builder.function(name, signatures[name]), ordinals, state_ordinals).run(function)
     return builder.finish(), images
+
+
+def _image(executable: mlir.OpView) -> bytes:
+    if hal.IMAGE not in executable.attributes:
+        raise CompileError(f"executable '{executable.sym_name.value}' has no attribute '{hal.IMAGE}' with its code")
+    return np.asarray(mlir.DenseIntElementsAttr(executable.attributes[hal.IMAGE])).tobytes()
 
 
 class _FunctionEncoder:

@@ -1,7 +1,7 @@
 // RUN: eyas opt %s --passes convert-hal-to-vm | filecheck %s
 
 // @scale runs 4 workgroups of 16 along x; @rows as many as the push constant asks for, 8 to a workgroup.
-"hal.executable"() {sym_name = "kernels", target = "llvm-cpu", format = "elf-x86_64", features = "", image = "", exports = [
+"hal.executable"() {sym_name = "kernels", target = "llvm-cpu", format = "elf-x86_64", features = "", exports = [
   {name = "scale", bindings = 2 : i64, constants = 0 : i64, grid = [array<i64: 16, 64>], strategy = "rows", knobs = "", rejected = []},
   {name = "rows", bindings = 1 : i64, constants = 1 : i64, grid = [array<i64: 8, 2, 0>], strategy = "rows", knobs = "", rejected = []}]} : () -> ()
 
