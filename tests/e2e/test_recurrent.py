@@ -97,3 +97,37 @@ def test_hundreds_of_steps_stay_a_loop(kind: str, target: str):
     short = check(layer, (torch.randn(4, 2, 16),), target=target)
     long = check(layer, (torch.randn(300, 2, 16),), target=target)
     assert len(long.manifest["kernels"]) == len(short.manifest["kernels"]) < 12
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+@pytest.mark.parametrize(
+    ("kind", "steps", "options"),
+    [("lstm", 7, {}), ("lstm", 8, {"bidirectional": True}), ("gru", 9, {"num_layers": 2}), ("rnn", 2, {})],
+)
+def test_steps_with_much_work_are_dispatches(kind: str, steps: int, options: dict[str, Any], target: str):
+    """States of even and odd numbers of steps, read and written by turns, and states that are rows of the result."""
+    torch.manual_seed(0)
+    calls = [(torch.randn(steps, 3, 32),) for _ in range(2)]
+    module = check(KINDS[kind](32, 96, **options), *calls, target=target)
+    assert any("_loop_0_" in kernel["name"] for kernel in module.manifest["kernels"])
+    assert not any("while" in kernel["name"] for kernel in module.manifest["kernels"])
+
+
+class Decoder(nn.Module):
+    """Steps that read a tensor that all of them see, swap two states, and write two rows."""
+
+    def forward(self, start: torch.Tensor, xs: torch.Tensor, memory: torch.Tensor) -> Any:
+        from torch._higher_order_ops.scan import scan
+
+        def step(carry: tuple, x: torch.Tensor) -> tuple:
+            left, right = carry
+            new = torch.tanh(left @ memory + x)
+            return (right + 0.0, new), (new * 2, new + right)
+
+        return scan(step, (start, start * 2), xs)
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+def test_scan_with_captured_tensors(target: str):
+    torch.manual_seed(0)
+    check(Decoder(), (torch.randn(4, 64), torch.randn(5, 4, 64), torch.randn(64, 64) / 8), target=target)
