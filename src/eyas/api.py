@@ -15,9 +15,10 @@ from eyas.frontends.staging import stage
 from eyas.module import container
 from eyas.pipelines import driver
 from eyas.pipelines.request import Request, Services, Watcher
-from eyas.runtime import Module
+from eyas.runtime import Device, Module
+from eyas.runtime.device import as_device
 from eyas.runtime.module import load_open_file
-from eyas.targets import Target
+from eyas.targets import Target, parse_targets
 
 if TYPE_CHECKING:
     from eyas.program.program import ImportedProgram, Signature
@@ -28,10 +29,10 @@ def compile(
     example_inputs: Sequence[Any] = (),
     *,
     kwargs: Mapping[str, Any] | None = None,
-    target: str = "llvm-cpu",
+    target: str | Target | Sequence[str | Target] = "llvm-cpu",
     dynamic_shapes: Any = None,
     carry: Mapping[int, int] | None = None,
-    device: str = "local-task",
+    device: Device | str = "local-task",
     threads: int | None = None,
     disable: Sequence[str] = (),
     dump_phases: str | Path | None = None,
@@ -47,7 +48,8 @@ def compile(
     means that argument 0 starts as its example and is replaced by result 0 after each call. `disable` leaves passes or
     strategies out, `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory
     for intermediate values. `progress` shows it on stderr: None means when that is a terminal. Without `cache` nothing
-    that was compiled before is used or kept. A module for another `target` can only be saved.
+    that was compiled before is used or kept. Several targets give one module with a variant for each, of which the best
+    that a machine can run is chosen when it is loaded. A module for another machine can only be saved.
 
         module = eyas.compile(model, (x,))
         module(x); module.save("model.eyas")
@@ -63,22 +65,21 @@ def compile(
             f"example_inputs must be a tuple of the call's arguments, got a {type(example_inputs).__name__};"
             " for one tensor write (x,)"
         )
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads={threads}: give 1 or more, or None for all CPUs of this process")
+    device = as_device(device, threads)
     request = Request(
         model.program if isinstance(model, Exported) else model,
         example_inputs,
         kwargs or {},
         dynamic_shapes,
         carry,
-        (Target.parse(target),),
+        parse_targets(target),
         tuple(disable),
         max_arena_bytes,
     )
     shown = _progress(sys.stderr.isatty() if progress is None else progress)
     services = Services(open_store() if cache else None, dump=Path(dump_phases) if dump_phases else None)
     services = replace(services, watchers=(*services.watchers, *shown))
-    return _load(driver.compile(request, services).open(), request.targets[0], device, threads)
+    return _load(driver.compile(request, services).open(), request.targets, device)
 
 
 def _progress(wanted: bool) -> tuple[Watcher, ...]:
@@ -105,11 +106,11 @@ def training_step(
     return compile(TrainingStep(model, loss, optimizer), example_batch, **options)
 
 
-def _load(file: IO[bytes], target: Target, device: str, threads: int | None) -> Module:
+def _load(file: IO[bytes], targets: Sequence[Target], device: Device) -> Module:
     try:
-        return load_open_file(file, device, threads)
+        return load_open_file(file, device)
     except ModuleError as error:
-        if target.runs_here:
+        if any(target.runs_here for target in targets):
             raise
         return ForeignModule(file, error)
 
@@ -118,17 +119,26 @@ class ForeignModule(Module):
     """A module for another machine: it can be saved and looked at, and running it is an error."""
 
     def __init__(self, file: IO[bytes], reason: ModuleError) -> None:
-        self._source, self._reason = file, reason
+        self._file, self._reason = _ForeignFile(file), reason
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         raise CallError(f"this module cannot run here, only be saved: {self._reason}")
 
-    @functools.cached_property
-    def manifest(self) -> dict[str, Any]:
-        return container.read(f"/proc/self/fd/{self._source.fileno()}", verify=False).manifest
+    submit = clone = __call__
 
     def __repr__(self) -> str:
         return f"<eyas module for {self.manifest['provenance']['target']}>"
+
+
+@dataclass
+class _ForeignFile:
+    """What is known of a file that the runtime refuses."""
+
+    source: IO[bytes]
+
+    @functools.cached_property
+    def manifest(self) -> dict[str, Any]:
+        return container.read(f"/proc/self/fd/{self.source.fileno()}", verify=False).manifest
 
 
 @dataclass(frozen=True)

@@ -11,22 +11,15 @@ static eyas_status_t no_memory(void) {
 
 static eyas_status_t check_executable(const eyas_loaded_module_t* l,
                                       const eyas_executable_ref_t* e) {
-  if (!eyas_hal_device_supports_format(l->device, e->format)) {
-    return eyas_status_make(
-        EYAS_STATUS_INCOMPATIBLE,
-        "executable '%s' has the format %s, which device %s (%s) cannot run: compile "
-        "the model for this machine",
-        e->name, e->format, l->info.driver, l->info.name);
-  }
-  for (uint32_t i = 0; i < e->feature_count; ++i) {
-    if (eyas_hal_device_supports_feature(l->device, e->features[i])) continue;
-    return eyas_status_make(
-        EYAS_STATUS_INCOMPATIBLE,
-        "executable '%s' needs the CPU feature '%s', which this machine (%s) does "
-        "not have: compile the model for this machine, or for a plainer CPU",
-        e->name, e->features[i], l->info.name);
-  }
-  return NULL;
+  eyas_status_t why =
+      eyas_hal_device_check_code(l->device, e->format, e->features, e->feature_count);
+  if (!why) return NULL;
+  eyas_status_t status = eyas_status_make(
+      eyas_status_code(why),
+      "executable '%s': %s: compile the model for this machine, or for a plainer one", e->name,
+      eyas_status_message(why));
+  eyas_status_free(why);
+  return status;
 }
 
 static eyas_status_t load_executable(eyas_loaded_module_t* l, uint32_t index) {
@@ -67,6 +60,9 @@ static eyas_status_t load_parameter(eyas_loaded_module_t* l, uint32_t index) {
   // Where the device reads host memory the weights stay in the file. Read-only: dispatches that
   // would write to it are refused, so the cast is sound.
   eyas_hal_buffer_t** out = &l->parameters[index];
+  if (!l->info.host_visible) {
+    return eyas_status_annotate(upload(l, data, p->bytes, out), "parameter '%s'", p->name);
+  }
   eyas_status_t status = eyas_hal_buffer_import(l->device, EYAS_HAL_USAGE_ALL, EYAS_HAL_ACCESS_READ,
                                                 (void*)data, p->bytes, NULL, NULL, out);
   if (eyas_status_code(status) == EYAS_STATUS_INCOMPATIBLE) {

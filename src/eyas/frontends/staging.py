@@ -55,7 +55,7 @@ def stage(
         from eyas.frontends.entries import Entry, import_entry
 
         return Staged(lambda: import_entry(Entry(model, args, kwargs, dynamic_shapes, carry)))
-    frontend = frontend_of(model)
+    frontend = frontend_of(model, (args, kwargs))
     if frontend == "torch":
         return _stage_torch(model, args, kwargs, dynamic_shapes, most_bytes)
     if frontend == "onnx" and isinstance(model, (str, os.PathLike)) and os.path.isfile(model):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-from eyas.ir.passes import Pass
+from eyas.ir.passes import Pass, PassPipeline
 
 # name -> module under eyas; the class is the name in CamelCase.
 PASSES: dict[str, str] = {
@@ -31,6 +31,7 @@ PASSES: dict[str, str] = {
     "form-dispatches": "passes.dispatch.form_dispatches",
     "guard-conversions": "codegen.common.passes.guard_conversions",
     "guard-division": "codegen.common.passes.guard_division",
+    "guard-powers": "codegen.common.passes.guard_powers",
     "guard-shifts": "codegen.common.passes.guard_shifts",
     "insert-barriers": "passes.schedule.insert_barriers",
     "outline-loops": "passes.optimize.outline_loops",
@@ -96,3 +97,8 @@ def lookup(name: str) -> type[Pass] | None:
         return None
     module = importlib.import_module(f"eyas.{PASSES[name]}")
     return getattr(module, "".join(part.capitalize() for part in name.split("-")))
+
+
+def parse_pipeline(text: str) -> PassPipeline:
+    """Reads a list of passes, ours and upstream's: `tie-shapes,form-dispatches{max-ops=8},cse`."""
+    return PassPipeline.parse(text, lookup)

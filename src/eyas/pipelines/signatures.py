@@ -54,7 +54,7 @@ def signature_from_text(text: str) -> ImportedSignature:
 
 
 def call_tree_of(entry: EntryPoint) -> dict[str, Any]:
-    """How the model's own call nests, as plain data; empty for flat positional tensors and flat results."""
+    """How the model's own call nests, as plain data; nothing of it for flat positional tensors and flat results."""
     call, out = entry.in_tree, entry.out_tree
     flat_in = not call.keywords.children and all(child.kind == "leaf" for child in call.positional.children)
     flat_out = out.kind == "leaf" or (
@@ -64,6 +64,8 @@ def call_tree_of(entry: EntryPoint) -> dict[str, Any]:
     tree: dict[str, Any] = {} if is_flat else {"in": call.to_json(), "out": out.to_json()}
     if entry.mutates:
         tree["mutates"] = [list(pair) for pair in entry.mutates]
+    if entry.narrows:
+        tree["narrows"] = True
     return tree
 
 

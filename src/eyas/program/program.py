@@ -48,12 +48,14 @@ class EntryPoint:
     """What calling one function of a program takes and gives, flat and as the model nests it.
 
     `mutates` are (result, argument) pairs: a result beyond those of `out_tree` is written to the caller's argument.
+    `narrows` says that NumPy's 64-bit numbers are taken for arguments of 32 bits, as JAX does without x64.
     """
 
     signature: Signature
     in_tree: CallTree
     out_tree: Tree
     mutates: tuple[tuple[int, int], ...] = ()
+    narrows: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class ImportedProgram:
         return key_of(
             self.module.operation.get_asm(enable_debug_info=True),
             (self.source.kind, self.source.description),
-            (entries, [one.mutates for one in self.entries.values()]),
+            (entries, [(one.mutates, one.narrows) for one in self.entries.values()]),
             (list(self.parameters), weights),
             digests_of_arrays(one.array() for one in self.parameters.values()),
         )
