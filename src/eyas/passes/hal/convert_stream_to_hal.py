@@ -10,6 +10,7 @@ from torch_mlir.dialects import arith
 
 from eyas.dialects import flow, hal
 from eyas.ir import Pass
+from eyas.ir.dialect import integers
 from eyas.ir.walk import entry_block, functions
 
 _WORK = ("stream.dispatch", "stream.copy", "stream.barrier")
@@ -100,7 +101,7 @@ class _Conversion:
             bindings = [self._binding(resource) for resource in op.resources]
             ranges = ([one.offset for one in bindings], [one.length for one in bindings])
             buffers = [self.buffers[one.base] for one in bindings]
-            hal.LoopOp(buffers, *ranges, op.body, op.trips, op.counts, op.reads, op.rows, op.states)
+            hal.LoopOp(buffers, *ranges, op.body, op.trips, *map(integers, (op.counts, op.reads, op.rows, op.states)))
         elif name == "stream.result":
             hal.ResultOp(self.buffers[op.source], list(op.dims), op.attributes["index"])
 

@@ -12,6 +12,7 @@ from torch_mlir.dialects import arith, func
 from eyas.dialects import flow, stream
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
+from eyas.ir.dialect import integers
 from eyas.ir.walk import constant_int, entry_block, functions, is_tensor
 from eyas.passes.dispatch.grouping import Role, role_of
 from eyas.passes.dispatch.shapes import dims_of
@@ -133,11 +134,11 @@ class _FunctionConversion:
             resources,
             attributes[flow.LOOP],
             attributes[flow.TRIPS],
-            _integers([len(reads), len(states), len(operands) - len(reads) - len(states), len(rows)]),
-            _integers([n for value, row in zip(operands, reads, strict=False) for n in (*row, _row_bytes(value))]),
-            _integers([n for value, row in zip(results, rows, strict=False) for n in (*row, _row_bytes(value))]),
-            attributes[flow.STATES],
-            _integers(access),
+            integers([len(reads), len(states), len(operands) - len(reads) - len(states), len(rows)]),
+            integers([n for value, row in zip(operands, reads, strict=False) for n in (*row, _row_bytes(value))]),
+            integers([n for value, row in zip(results, rows, strict=False) for n in (*row, _row_bytes(value))]),
+            integers(made for (made,) in states),
+            integers(access),
         )
 
     def _allocate(self, value: mlir.Value, returned: list[mlir.Value]) -> mlir.Value:
@@ -293,10 +294,6 @@ def _row_bytes(value: mlir.Value) -> int:
 def _groups(attribute: mlir.Attribute, size: int) -> list[tuple[int, ...]]:
     numbers = list(mlir.DenseI64ArrayAttr(attribute))
     return [tuple(numbers[first : first + size]) for first in range(0, len(numbers), size)]
-
-
-def _integers(values: list[int]) -> mlir.DenseI64ArrayAttr:
-    return mlir.DenseI64ArrayAttr.get(values)
 
 
 def _index(value: int) -> mlir.Value:

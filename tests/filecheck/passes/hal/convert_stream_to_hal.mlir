@@ -55,6 +55,6 @@ func.func @loop() {
   // CHECK: "hal.submit"
   "stream.copy"(%x, %a) : (!stream.resource, !stream.resource) -> ()
   // CHECK: "hal.loop"({{.*}}body = @step, counts = array<i64: 0, 1, 0, 0>
-  "stream.loop"(%x, %a, %b) {body = @step, trips = 3 : i64, counts = array<i64: 0, 1, 0, 0>, reads = array<i64>, rows = array<i64>, states = array<i64: 0>, access = array<i64: 1, 3, 3>} : (!stream.resource, !stream.resource, !stream.resource) -> ()
+  "stream.loop"(%x, %a, %b) {body = @step, trips = 3 : i64, counts = array<i64: 0, 1, 0, 0>, reads = array<i64>, rows = array<i64>, states = array<i64: 0>, access = array<i64: 1, 3, 3>, operandSegmentSizes = array<i32: 3>} : (!stream.resource, !stream.resource, !stream.resource) -> ()
   return
 }
