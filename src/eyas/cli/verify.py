@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eyas.verification.report import Report, Row
 
 NAME = "verify"
-_WIDTH_IN_PIPES = 160
+_WIDTH_IN_PIPES = 10_000
 
 
 def command(
@@ -41,7 +41,7 @@ def command(
     runs: Annotated[int, typer.Option(min=1, help="Calls of each program; a race may show in one of many.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
-    """Compare a compiled model with its framework, layer by layer; exit code 1 on a mismatch."""
+    """Compare a compiled model with its framework, layer by layer. The exit code is 1 on a mismatch."""
     if not model.is_file():
         raise EyasError(f"no such file: '{model}'")
     if model.suffix.lower() not in MODEL_ENDINGS:
@@ -94,7 +94,8 @@ def _print(report: Report, worst: int) -> None:
         rows = sorted(rows, key=lambda row: row.difference.error if row.difference else -1.0, reverse=True)[:worst]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("layer", "op", "place", "type", "error", ""):
-        table.add_column(name, justify="right" if name == "error" else "left", overflow="fold")
+        # One line a layer: on a narrow terminal names lose their ends, in a pipe nothing is cut.
+        table.add_column(name, justify="right" if name == "error" else "left", no_wrap=True, overflow="ellipsis")
     for row in rows:
         table.add_row(*_cells(row, row is report.first))
     console = Console(width=None if sys.stdout.isatty() else _WIDTH_IN_PIPES, highlight=False)
