@@ -18,7 +18,7 @@ from eyas.errors import EXTRA_OF, EyasError, MissingPackageError
 app = typer.Typer(
     name="eyas",
     help="Compile machine-learning models and run them.",
-    epilog="For example: `eyas compile model.onnx -o model.eyas`, then `eyas run model.eyas`. `eyas COMMAND -h` says more.",
+    epilog="Try `eyas compile model.onnx -o model.eyas`, then `eyas run model.eyas`; `eyas COMMAND -h` says more.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
