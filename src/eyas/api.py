@@ -9,22 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from eyas.cache.digest import attempt
 from eyas.cache.store import open_store
 from eyas.errors import CallError, ModuleError, UsageError
-from eyas.frontends import import_model
-from eyas.frontends.collection import paused_collection
-from eyas.frontends.staging import Staged, stage
+from eyas.frontends.staging import stage
 from eyas.module import container
-from eyas.pipelines.module_cache import ModuleCache
+from eyas.pipelines import driver
+from eyas.pipelines.request import Request, Services, Watcher
 from eyas.runtime import Module
 from eyas.runtime.module import load_open_file
 from eyas.targets import Target
 
-# What only a compilation needs is imported by those who compile: a module from the cache is there before MLIR would be.
 if TYPE_CHECKING:
-    from eyas.pipelines.compiler import CompiledProgram
-    from eyas.pipelines.phases import Options
     from eyas.program.program import ImportedProgram, Signature
 
 
@@ -70,79 +65,28 @@ def compile(
         )
     if threads is not None and threads < 1:
         raise UsageError(f"threads={threads}: give 1 or more, or None for all CPUs of this process")
-    given = bool(example_inputs or kwargs or dynamic_shapes is not None or carry)
-    store = open_store() if cache else None
-    modules = ModuleCache.of(store, target, disable, max_arena_bytes)
-    with paused_collection():
-        staged = _stage(model, _Call(example_inputs, kwargs or {}, dynamic_shapes, carry, given), modules)
-    fingerprint = staged.fingerprint
-    if modules is not None and fingerprint is not None and not dump_phases:
-        if (file := modules.find(fingerprint)) is not None:
-            return _load(file, target, device, threads)
-    if staged.is_large:
-        from eyas.codegen.worker import prepare_workers
-
-        prepare_workers()
-    with paused_collection():
-        imported = staged.finish()
-    if modules is not None and fingerprint is None and imported.parameter_bytes <= modules.store.largest_bytes:
-        fingerprint = attempt(lambda: imported.fingerprint)
-        if fingerprint is not None and not dump_phases and (file := modules.find(fingerprint)) is not None:
-            return _load(file, target, device, threads)
-    from eyas.pipelines.phases import Options
-
-    options = Options(target=target, disable=tuple(disable), max_arena_bytes=max_arena_bytes, store=store)
-    dump = Path(dump_phases) if dump_phases else None
-    with paused_collection():
-        program = _compile(imported, options, dump, sys.stderr.isatty() if progress is None else progress)
-    file = modules.keep(fingerprint, program.write) if modules is not None and fingerprint is not None else None
-    return _load(file or program.write_unnamed(), target, device, threads)
+    request = Request(
+        model.program if isinstance(model, Exported) else model,
+        example_inputs,
+        kwargs or {},
+        dynamic_shapes,
+        carry,
+        (Target.parse(target),),
+        tuple(disable),
+        max_arena_bytes,
+    )
+    shown = _progress(sys.stderr.isatty() if progress is None else progress)
+    services = Services(open_store() if cache else None, dump=Path(dump_phases) if dump_phases else None)
+    services = replace(services, watchers=(*services.watchers, *shown))
+    return _load(driver.compile(request, services).open(), request.targets[0], device, threads)
 
 
-@dataclass(frozen=True)
-class _Call:
-    """What `compile` was told of a model's call. `given` says whether that was anything."""
+def _progress(wanted: bool) -> tuple[Watcher, ...]:
+    if not wanted:
+        return ()
+    from eyas.pipelines.progress import CompileProgress
 
-    inputs: Sequence[Any]
-    kwargs: Mapping[str, Any]
-    dynamic_shapes: Any
-    carry: Mapping[int, int] | None
-    given: bool
-
-
-def _stage(model: Any, call: _Call, modules: ModuleCache | None) -> Staged:
-    if isinstance(model, Exported):
-        if call.given:
-            raise UsageError("an exported program already has its inputs; pass it alone")
-        return Staged(model._copy, weight_bytes=model.program.parameter_bytes)
-    if isinstance(model, Mapping):
-        if call.given:
-            raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
-        from eyas.frontends.entries import import_entries
-
-        return Staged(lambda: import_entries(model))
-    if call.carry:
-        from eyas.frontends.entries import Entry, import_entry
-
-        entry = Entry(model, call.inputs, call.kwargs, call.dynamic_shapes, call.carry)
-        return Staged(lambda: import_entry(entry))
-    most_bytes = -1 if modules is None else modules.store.largest_bytes
-    return stage(model, call.inputs, call.kwargs, call.dynamic_shapes, most_bytes)
-
-
-def _compile(imported: ImportedProgram, options: Options, dump: Path | None, progress: bool) -> CompiledProgram:
-    from eyas.pipelines.compiler import Compilation
-
-    if progress:
-        from eyas.pipelines.progress import CompileProgress
-
-        with CompileProgress() as shown:
-            compilation = Compilation.of(imported, replace(options, on_kernel=shown.on_kernel))
-            compilation.run(dump=dump, on_phase=lambda phase: shown.on_phase(phase, compilation))
-    else:
-        compilation = Compilation.of(imported, options)
-        compilation.run(dump=dump)
-    return compilation.finish()
+    return (CompileProgress(),)
 
 
 def training_step(
@@ -161,11 +105,11 @@ def training_step(
     return compile(TrainingStep(model, loss, optimizer), example_batch, **options)
 
 
-def _load(file: IO[bytes], target: str, device: str, threads: int | None) -> Module:
+def _load(file: IO[bytes], target: Target, device: str, threads: int | None) -> Module:
     try:
         return load_open_file(file, device, threads)
     except ModuleError as error:
-        if Target.parse(target).runs_here:
+        if target.runs_here:
             raise
         return ForeignModule(file, error)
 
@@ -221,13 +165,6 @@ class Exported:
         """Compiles the program; takes the keywords of `eyas.compile`."""
         return compile(self, **options)
 
-    def _copy(self) -> ImportedProgram:
-        """Compilation changes the module that it is given."""
-        from eyas.ir import clone_into
-
-        program = self.program
-        return replace(program, module=clone_into(program.module.operation, program.module.context))
-
     def __str__(self) -> str:
         return self.mlir
 
@@ -241,10 +178,4 @@ def export(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: Any) ->
     exported = eyas.export(model, *example_inputs)
     print(exported); module = exported.compile()
     """
-    if isinstance(model, Mapping):
-        if args or kwargs or dynamic_shapes is not None:
-            raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
-        from eyas.frontends.entries import import_entries
-
-        return Exported(import_entries(model))
-    return Exported(import_model(model, *args, dynamic_shapes=dynamic_shapes, **kwargs))
+    return Exported(stage(model, args, kwargs, dynamic_shapes, None, most_bytes=-1).finish())

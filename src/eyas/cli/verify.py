@@ -47,7 +47,7 @@ def command(
     if model.suffix.lower() not in MODEL_ENDINGS:
         raise UsageError(f"'{model}' is no model; verification needs the source: {', '.join(MODEL_ENDINGS)}")
     folder = None if no_reproducer else reproducer or Path(f"{model.stem}-repro")
-    from eyas.pipelines.compiler import to_program_signature
+    from eyas.pipelines.signatures import to_program_signature
     from eyas.verification.build import Build
     from eyas.verification.compare import Tolerance
     from eyas.verification.source import open_source

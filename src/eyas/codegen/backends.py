@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from eyas.codegen.common.backend import Backend
 
 
+def all_switches() -> tuple[str, ...]:
+    """What some target's dispatches can be compiled without."""
+    backends = [importlib.import_module(name).BACKEND for name in _MODULES.values()]
+    return tuple(dict.fromkeys(name for backend in backends for name in backend.switches))
+
+
 def backend_of(target: Target) -> Backend:
     """What compiles for this target."""
     return importlib.import_module(codegen_module(target)).BACKEND

@@ -34,6 +34,7 @@ PASSES: dict[str, str] = {
     "guard-shifts": "codegen.common.passes.guard_shifts",
     "insert-barriers": "passes.schedule.insert_barriers",
     "outline-dispatches": "passes.dispatch.outline_dispatches",
+    "note-work": "passes.codegen.note_work",
     "pack-weights": "passes.hal.pack_weights",
     "plan-memory": "passes.schedule.plan_memory",
     "propagate-reshapes": "passes.optimize.propagate_reshapes",

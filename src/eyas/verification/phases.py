@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eyas.errors import EyasError
-from eyas.pipelines.compiler import Compilation
-from eyas.pipelines.phases import OPTIONAL, Options, Phase
+from eyas.pipelines.request import Phase
 from eyas.program.dtypes import numpy_dtype
 from eyas.program.program import ImportedProgram
 from eyas.verification import oracle
@@ -35,6 +34,5 @@ def _after(program: ImportedProgram, phase: Phase | None, build: Build, inputs: 
     results = [(numpy_dtype(result.dtype), len(result.dims)) for result in program.signature.results]
     if phase is None:
         return oracle.evaluate(program, *inputs)
-    compilation = Compilation.of(program, Options(disable=OPTIONAL, workers=build.workers))
-    compilation.run(Phase.INPUT, phase)
+    compilation = build.run(program, phase, build.switches)
     return oracle.evaluate_text(str(compilation.module), compilation.parameters, results, inputs)

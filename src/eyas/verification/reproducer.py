@@ -17,8 +17,7 @@ import numpy as np
 
 from eyas.errors import EyasError
 from eyas.frontends.mlir.importer import import_text
-from eyas.pipelines.compiler import Compilation
-from eyas.pipelines.phases import Options, Phase
+from eyas.pipelines.request import Phase
 from eyas.program.program import ImportedProgram
 from eyas.verification.build import Build
 from eyas.verification.compare import Difference, compare
@@ -174,7 +173,6 @@ def _smaller(
 
 
 def _optimized(program: ImportedProgram, build: Build) -> ImportedProgram:
-    compilation = Compilation.of(program, Options(disable=build.disable, workers=build.workers))
-    compilation.run(Phase.INPUT, Phase.OPTIMIZE)
+    compilation = build.run(program, Phase.OPTIMIZE)
     trees = program.in_tree, program.out_tree
     return ImportedProgram(compilation.module, compilation.parameters, program.signature, *trees, program.source)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from eyas.errors import UsageError
-from eyas.pipelines.phases import OPTIONAL
 from eyas.program.dtypes import numpy_dtype
 from eyas.program.program import ImportedProgram
 from eyas.verification import phases, reproducer
@@ -106,15 +105,17 @@ def _name_culprit(report: Report, tracer: Tracer, found: reproducer.Reproducer |
     """Bisects on the reproducer, which compiles quickly, and makes sure on the whole program."""
 
     def whole_is_right(off: tuple[str, ...]) -> bool:
-        tracer.progress(f"the program {_without(off)}")
+        tracer.progress(f"the program {_without(off, tracer.build)}")
         return not any(row.wrong for row in tracer.results(off))
 
     def piece_is_right(off: tuple[str, ...]) -> bool:
         assert found is not None
-        tracer.progress(f"the reproducer {_without(off)}")
+        tracer.progress(f"the reproducer {_without(off, tracer.build)}")
         return reproducer.is_wrong(tracer, found.piece, found.expected, off) is None
 
-    blame: Blame = bisect(piece_is_right if found is not None else whole_is_right)
+    build = tracer.build
+    is_right = piece_is_right if found is not None else whole_is_right
+    blame: Blame = bisect(is_right, build.switches, build.strategy_switches)
     if not blame.culprits and found is not None:
         where = phases.explain(tracer.build, found, tracer.tolerance)
         blame = Blame((), blame.cures, blame.tried, f"{blame.reason}; {where}")
@@ -124,10 +125,10 @@ def _name_culprit(report: Report, tracer: Tracer, found: reproducer.Reproducer |
         report.confirmed = whole_is_right(blame.culprits)
 
 
-def _without(off: tuple[str, ...]) -> str:
+def _without(off: tuple[str, ...], build: Build) -> str:
     if not off:
         return "once more"
-    return f"without {'anything optional' if off == OPTIONAL else ', '.join(off)}"
+    return f"without {'anything optional' if off == build.switches else ', '.join(off)}"
 
 
 def _takes_examples(model: Any, inputs: Any) -> bool:

@@ -31,6 +31,7 @@ class LlvmCpu(Backend):
 
     strategies = STRATEGIES
     takes_every_nest = True
+    optional_steps = ("expand-math", "optimize-llvm")
 
     def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
         with module.context, mlir.Location.unknown():

@@ -16,6 +16,7 @@ from eyas.errors import FrontendError, UsageError
 from eyas.frontends.torch.aliases import RestoreWrites, merge_aliases
 from eyas.frontends.torch.callables import FunctionModule
 from eyas.frontends.torch.checks import check_tensors, warn_of_training
+from eyas.frontends.torch.recurrent import keep_layers
 
 
 def export_model(
@@ -58,7 +59,7 @@ def _export(
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with RestoreWrites(model):
+            with RestoreWrites(model), keep_layers():
                 exported = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
             merge_aliases(exported)
             return exported

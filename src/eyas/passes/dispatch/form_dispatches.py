@@ -80,22 +80,25 @@ def _sort(block: mlir.Block, groups: list[Group]) -> None:
 
     def visit(root: int) -> None:
         stack = [(root, iter(sorted(needs(root))))]
+        open_nodes = {root}
         while stack:
             node, pending = stack[-1]
             following = next((other for other in pending if other not in done), None)
             if following is not None:
-                if any(following == open_node for open_node, _ in stack):
+                if following in open_nodes:
                     where = describe_location(members[following][0].location)
                     raise CompileError(f"the size of a tensor made at {where} depends on itself")
                 stack.append((following, iter(sorted(needs(following)))))
+                open_nodes.add(following)
                 continue
             stack.pop()
-            if node not in done:
-                done.add(node)
-                order.extend(members[node])
+            open_nodes.remove(node)
+            done.add(node)
+            order.extend(members[node])
 
     for node in range(len(members)):
-        visit(node)
+        if node not in done:
+            visit(node)
     terminator = ops[-1]
     for op in order:
         if op != terminator:
