@@ -1,6 +1,7 @@
 // Runs a function of a module on bytes from files: all that a machine needs that has no Python.
 //
-//   eyas-run MODULE FUNCTION [INPUT...] [-o OUTPUT...] [--driver NAME] [--repeat COUNT]
+//   eyas-run MODULE FUNCTION [INPUT...] [-o OUTPUT...] [--driver NAME] [--variant NAME]
+//            [--repeat COUNT]
 //
 // An INPUT is a file with the argument's elements, dense and in row order, of the size that the
 // signature says (sizes that the signature leaves open are written after the name: x.bin:3x17).
@@ -18,7 +19,7 @@
 enum { MAX_FILES = 64 };
 
 typedef struct options_t {
-  const char *module, *function, *driver;
+  const char *module, *function, *driver, *variant;
   const char *inputs[MAX_FILES], *outputs[MAX_FILES];
   uint32_t input_count, output_count;
   unsigned long repeat;
@@ -27,8 +28,8 @@ typedef struct options_t {
 static int usage(const char* wrong) {
   fprintf(stderr,
           "eyas-run: %s\n"
-          "usage: eyas-run MODULE FUNCTION [INPUT...] [-o OUTPUT...] [--driver NAME] [--repeat "
-          "COUNT]\n",
+          "usage: eyas-run MODULE FUNCTION [INPUT...] [-o OUTPUT...] [--driver NAME] [--variant "
+          "NAME] [--repeat COUNT]\n",
           wrong);
   return 2;
 }
@@ -44,12 +45,19 @@ static const char* parse(int argc, char** argv, options_t* options) {
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "-o") == 0) {
       outputs = true;
-    } else if (strcmp(argv[i], "--driver") == 0 || strcmp(argv[i], "--repeat") == 0) {
+    } else if (strncmp(argv[i], "--", 2) == 0) {
+      const char* option = argv[i] + 2;
       if (i + 1 == argc) return "an option lacks its value";
-      const bool driver = argv[i][2] == 'd';
-      ++i;
-      if (driver) options->driver = argv[i];
-      if (!driver) options->repeat = strtoul(argv[i], NULL, 10);
+      const char* value = argv[++i];
+      if (strcmp(option, "driver") == 0) {
+        options->driver = value;
+      } else if (strcmp(option, "variant") == 0) {
+        options->variant = value;
+      } else if (strcmp(option, "repeat") == 0) {
+        options->repeat = strtoul(value, NULL, 10);
+      } else {
+        return "unknown option";
+      }
     } else if (!options->module) {
       options->module = argv[i];
     } else if (!options->function) {
@@ -175,7 +183,8 @@ int main(int argc, char** argv) {
   eyas_context_t* context = NULL;
   int code = 0;
   eyas_status_t status = open_device(options.driver, &device);
-  if (!status) status = eyas_module_open(options.module, NULL, &module);
+  eyas_module_options_t choice = {.variant = options.variant, .device = device};
+  if (!status) status = eyas_module_open(options.module, &choice, &module);
   if (!status) status = eyas_loaded_module_create(module, device, &loaded);
   if (!status) status = eyas_context_create(loaded, NULL, &context);
   code = status ? fail(status, options.module) : call(&options, context, module);

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from eyas.api import compile, export, training_step
     from eyas.frontends.entries import Entry
     from eyas.frontends.torch.training import TrainingStep
-    from eyas.runtime import Module, load
+    from eyas.runtime import Device, DeviceTensor, Module, devices, load
     from eyas.targets import Target
     from eyas.verification.verify import verify
 
 __version__ = "0.1.0"
 
 _LAZY = {
+    "Device": "eyas.runtime",
+    "DeviceTensor": "eyas.runtime",
+    "devices": "eyas.runtime",
     "Entry": "eyas.frontends.entries",
     "compile": "eyas.api",
     "export": "eyas.api",
@@ -35,6 +38,8 @@ _LAZY = {
 _COMPILES = ("compile", "export", "training_step", "verify")
 
 __all__ = [
+    "Device",
+    "DeviceTensor",
     "Entry",
     "EyasError",
     "Module",
@@ -42,6 +47,7 @@ __all__ = [
     "TrainingStep",
     "__version__",
     "compile",
+    "devices",
     "export",
     "load",
     "training_step",

@@ -15,7 +15,8 @@ from eyas.frontends.staging import stage
 from eyas.module import container
 from eyas.pipelines import driver
 from eyas.pipelines.request import Request, Services, Watcher
-from eyas.runtime import Module
+from eyas.runtime import Device, Module
+from eyas.runtime.device import as_device
 from eyas.runtime.module import load_open_file
 from eyas.targets import Target
 
@@ -31,7 +32,7 @@ def compile(
     target: str = "llvm-cpu",
     dynamic_shapes: Any = None,
     carry: Mapping[int, int] | None = None,
-    device: str = "local-task",
+    device: Device | str = "local-task",
     threads: int | None = None,
     disable: Sequence[str] = (),
     dump_phases: str | Path | None = None,
@@ -63,8 +64,7 @@ def compile(
             f"example_inputs must be a tuple of the call's arguments, got a {type(example_inputs).__name__};"
             " for one tensor write (x,)"
         )
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads={threads}: give 1 or more, or None for all CPUs of this process")
+    device = as_device(device, threads)
     request = Request(
         model.program if isinstance(model, Exported) else model,
         example_inputs,
@@ -78,7 +78,7 @@ def compile(
     shown = _progress(sys.stderr.isatty() if progress is None else progress)
     services = Services(open_store() if cache else None, dump=Path(dump_phases) if dump_phases else None)
     services = replace(services, watchers=(*services.watchers, *shown))
-    return _load(driver.compile(request, services).open(), request.targets[0], device, threads)
+    return _load(driver.compile(request, services).open(), request.targets[0], device)
 
 
 def _progress(wanted: bool) -> tuple[Watcher, ...]:
@@ -105,9 +105,9 @@ def training_step(
     return compile(TrainingStep(model, loss, optimizer), example_batch, **options)
 
 
-def _load(file: IO[bytes], target: Target, device: str, threads: int | None) -> Module:
+def _load(file: IO[bytes], target: Target, device: Device) -> Module:
     try:
-        return load_open_file(file, device, threads)
+        return load_open_file(file, device)
     except ModuleError as error:
         if target.runs_here:
             raise
@@ -118,17 +118,26 @@ class ForeignModule(Module):
     """A module for another machine: it can be saved and looked at, and running it is an error."""
 
     def __init__(self, file: IO[bytes], reason: ModuleError) -> None:
-        self._source, self._reason = file, reason
+        self._file, self._reason = _ForeignFile(file), reason
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         raise CallError(f"this module cannot run here, only be saved: {self._reason}")
 
-    @functools.cached_property
-    def manifest(self) -> dict[str, Any]:
-        return container.read(f"/proc/self/fd/{self._source.fileno()}", verify=False).manifest
+    submit = clone = __call__
 
     def __repr__(self) -> str:
         return f"<eyas module for {self.manifest['provenance']['target']}>"
+
+
+@dataclass
+class _ForeignFile:
+    """What is known of a file that the runtime refuses."""
+
+    source: IO[bytes]
+
+    @functools.cached_property
+    def manifest(self) -> dict[str, Any]:
+        return container.read(f"/proc/self/fd/{self.source.fileno()}", verify=False).manifest
 
 
 @dataclass(frozen=True)

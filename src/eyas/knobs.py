@@ -52,3 +52,16 @@ def host() -> str | None:
             f"EYAS_HOST is '{given}'; it can be {', '.join(HOST_LEVELS)}, or empty for what the machine is"
         )
     return given or None
+
+
+def vmvx_kernels() -> str | None:
+    """Microkernels that devices run bytecode with: EYAS_VMVX_KERNELS is the name of a set, such as `portable`."""
+    return os.environ.get("EYAS_VMVX_KERNELS", "").strip() or None
+
+
+def vmvx_width() -> int | None:
+    """Unit tiles that an instruction of bytecode issues: EYAS_VMVX_WIDTH is 1, 2, 4 or 8."""
+    given = os.environ.get("EYAS_VMVX_WIDTH", "").strip()
+    if given and given not in ("1", "2", "4", "8"):
+        raise UsageError(f"EYAS_VMVX_WIDTH is '{given}'; allowed are 1, 2, 4 and 8")
+    return int(given) if given else None

@@ -59,15 +59,17 @@ def test_library_is_small_and_needs_only_libc(plain_build, tmp_path):
 # Kernels that stay inside their bindings whatever a program passes.
 SAFE_SOURCE = r"""
 #include "eyas/executable.h"
-__attribute__((visibility("default"))) int32_t mix(const eyas_dispatch_t* d, const eyas_workgroup_t* w) {
-  if (d->workgroup_count[0] > 64 || d->workgroup_count[1] > 64 || d->workgroup_count[2] > 64) return 1;
-  if (w->id[0] | w->id[1] | w->id[2]) return 0;
+__attribute__((visibility("default"))) void mix(const eyas_dispatch_t* d, const eyas_workgroup_t* w) {
+  if (d->workgroup_count[0] > 64 || d->workgroup_count[1] > 64 || d->workgroup_count[2] > 64) {
+    eyas_dispatch_report(d, EYAS_ERROR_FIRST_OTHER);
+    return;
+  }
+  if (w->id[0] | w->id[1] | w->id[2]) return;
   uint64_t n = d->binding_bytes[0] < d->binding_bytes[1] ? d->binding_bytes[0] : d->binding_bytes[1];
   if (n > 4096) n = 4096;
   for (uint64_t i = 0; i < n; ++i) {
     ((unsigned char*)d->bindings[1])[i] = (unsigned char)(((unsigned char*)d->bindings[0])[i] + d->constants[0]);
   }
-  return 0;
 }
 """
 

@@ -110,12 +110,13 @@ typedef struct eyas_hal_device_info_t {
 
 void eyas_hal_device_info(eyas_hal_device_t* device, eyas_hal_device_info_t* out_info);
 
-// Whether executables of this format ("elf-x86_64") can be created on the device.
-bool eyas_hal_device_supports_format(eyas_hal_device_t* device, const char* format);
-
-// Whether the device's processor has a feature, by LLVM's name ("avx512f", "sve", "v"). Unknown
-// names give false.
-bool eyas_hal_device_supports_feature(eyas_hal_device_t* device, const char* feature);
+// Asks the device whether it can run code of this format ("elf-x86_64", "vmvx") that needs all of
+// these features of its processor, by the names that the format's compiler gives them ("avx512f",
+// "sve", "v" for machine code). NULL: yes. INCOMPATIBLE: no, and the message says what is missing.
+// Where a file has several variants of its code, the first that the device can run is the one to
+// load. A yes does not look at the code itself: loading it may still find it damaged.
+eyas_status_t eyas_hal_device_check_code(eyas_hal_device_t* device, const char* format,
+                                         const char* const* features, uint32_t feature_count);
 
 // Returns when all that was submitted has finished.
 eyas_status_t eyas_hal_device_wait_idle(eyas_hal_device_t* device);

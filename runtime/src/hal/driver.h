@@ -12,8 +12,9 @@
 typedef struct eyas_hal_device_vtable_t {
   void (*destroy)(eyas_hal_device_t* device);
   void (*info)(eyas_hal_device_t* device, eyas_hal_device_info_t* out_info);
-  bool (*supports_format)(eyas_hal_device_t* device, const char* format);
-  bool (*supports_feature)(eyas_hal_device_t* device, const char* feature);
+  // NULL, or why not (INCOMPATIBLE); see eyas_hal_device_check_code.
+  eyas_status_t (*check_code)(eyas_hal_device_t* device, const char* format,
+                              const char* const* features, uint32_t feature_count);
   eyas_status_t (*wait_idle)(eyas_hal_device_t* device);
 
   // The buffer's common fields are set already; the driver sets `host`, `memory` and `payload`.

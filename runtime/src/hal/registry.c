@@ -2,12 +2,18 @@
 #include <string.h>
 
 #include "hal/driver.h"
+#if !defined(EYAS_WITHOUT_FAR)
+#include "hal/far/far.h"
+#endif
 #include "hal/local/local.h"
 
 // In order of preference. A new driver is one line here.
 static const eyas_hal_driver_t* const drivers[] = {
     &eyas_hal_local_task_driver,
     &eyas_hal_local_sync_driver,
+#if !defined(EYAS_WITHOUT_FAR)
+    &eyas_hal_far_driver,
+#endif
 };
 
 size_t eyas_hal_driver_count(void) {
@@ -117,12 +123,10 @@ void eyas_hal_device_info(eyas_hal_device_t* device, eyas_hal_device_info_t* out
   device->vtable->info(device, out_info);
 }
 
-bool eyas_hal_device_supports_format(eyas_hal_device_t* device, const char* format) {
-  return format && device->vtable->supports_format(device, format);
-}
-
-bool eyas_hal_device_supports_feature(eyas_hal_device_t* device, const char* feature) {
-  return feature && device->vtable->supports_feature(device, feature);
+eyas_status_t eyas_hal_device_check_code(eyas_hal_device_t* device, const char* format,
+                                         const char* const* features, uint32_t feature_count) {
+  if (!format) return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "the format of code is NULL");
+  return device->vtable->check_code(device, format, features, feature_count);
 }
 
 eyas_status_t eyas_hal_device_wait_idle(eyas_hal_device_t* device) {

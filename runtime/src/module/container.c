@@ -25,12 +25,14 @@ static eyas_status_t parse(const uint8_t* data, size_t length, bool check_digest
         "the zip's first entry is not index.bin (was it packed again by another tool?)");
   }
   uint32_t version = eyas_load_u32(index + 8);
-  if (version != EYAS_CONTAINER_VERSION) {
-    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                            "the module has container version %u, this runtime reads version %u: "
-                            "recompile the model, or update the runtime",
-                            version, EYAS_CONTAINER_VERSION);
+  if (version != EYAS_CONTAINER_VERSION && version != EYAS_CONTAINER_FAT_VERSION) {
+    return eyas_status_make(
+        EYAS_STATUS_INCOMPATIBLE,
+        "the module has container version %u, this runtime reads versions %u and "
+        "%u: recompile the model, or update the runtime",
+        version, EYAS_CONTAINER_VERSION, EYAS_CONTAINER_FAT_VERSION);
   }
+  c->version = version;
   uint32_t count = eyas_load_u32(index + 12);
   uint32_t index_length = eyas_load_u32(index + 16);  // with the digest at its end
   if (index_length < INDEX_HEADER_BYTES + 32 ||

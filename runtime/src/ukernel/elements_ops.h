@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "hal/local/half.h"
+#include "base/half.h"
 #include "ukernel/elements_math.h"
 
 typedef float S_F32;

@@ -9,29 +9,11 @@ static eyas_status_t no_memory(void) {
   return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module on a device");
 }
 
-static eyas_status_t check_executable(const eyas_loaded_module_t* l,
-                                      const eyas_executable_ref_t* e) {
-  if (!eyas_hal_device_supports_format(l->device, e->format)) {
-    return eyas_status_make(
-        EYAS_STATUS_INCOMPATIBLE,
-        "executable '%s' has the format %s, which device %s (%s) cannot run: compile "
-        "the model for this machine",
-        e->name, e->format, l->info.driver, l->info.name);
-  }
-  for (uint32_t i = 0; i < e->feature_count; ++i) {
-    if (eyas_hal_device_supports_feature(l->device, e->features[i])) continue;
-    return eyas_status_make(
-        EYAS_STATUS_INCOMPATIBLE,
-        "executable '%s' needs the CPU feature '%s', which this machine (%s) does "
-        "not have: compile the model for this machine, or for a plainer CPU",
-        e->name, e->features[i], l->info.name);
-  }
-  return NULL;
-}
-
 static eyas_status_t load_executable(eyas_loaded_module_t* l, uint32_t index) {
   const eyas_executable_ref_t* e = &l->module->program.executables[index];
-  EYAS_RETURN_IF_ERROR(check_executable(l, e));
+  EYAS_RETURN_IF_ERROR(eyas_status_annotate(
+      eyas_hal_device_check_code(l->device, e->format, e->features, e->feature_count),
+      "executable '%s'", e->name));
   const char** names = calloc((size_t)e->export_count + 1, sizeof(*names));
   if (!names) return no_memory();
   for (uint32_t i = 0; i < e->export_count; ++i) names[i] = e->exports[i].name;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hal/local/half.h"
+#include "base/half.h"
 #include "vmvx/handlers.h"
 #include "vmvx/local.h"
 #include "vmvx/memory.h"

@@ -15,7 +15,7 @@
 
 static int32_t failure_code(const eyas_vmvx_function_t* function, int reason,
                             const eyas_vmvx_cell_t* at) {
-  if (reason == EYAS_VMVX_FAIL_DATA) return EYAS_WORKGROUP_BAD_DATA;
+  if (reason == EYAS_VMVX_FAIL_DATA) return EYAS_ERROR_BAD_DATA;
   uint32_t byte = 0;
   if (at) {
     uint32_t cell = (uint32_t)(at - function->cells), low = 0, high = function->place_count;
@@ -112,7 +112,7 @@ eyas_status_t eyas_vmvx_failure(const eyas_vmvx_function_t* function, int32_t co
       [EYAS_VMVX_FAIL_BUDGET] = "has used up the workgroup's budget of steps",
       [EYAS_VMVX_FAIL_DISPATCH] = "was given other bindings or constants than it declares",
   };
-  if (code == EYAS_WORKGROUP_BAD_DATA) {
+  if (code == EYAS_ERROR_BAD_DATA) {
     return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
                             "a value in the data is not allowed, such as an index out of range");
   }

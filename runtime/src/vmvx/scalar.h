@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "eyas_vmvx_isa.h"
-#include "hal/local/half.h"
 
 static inline float eyas_vmvx_f32(int64_t scalar) {
   uint32_t bits = (uint32_t)scalar;

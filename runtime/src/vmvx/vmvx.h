@@ -46,7 +46,7 @@ uint64_t eyas_vmvx_function_writes(const eyas_vmvx_function_t* function);
 // inside an instruction that a number in a register decides); 0: no bound.
 //
 // 0 when all succeeded. Otherwise `workgroup->id` is the one that failed, and the code is
-// EYAS_WORKGROUP_BAD_DATA or one that eyas_vmvx_failure explains.
+// EYAS_ERROR_BAD_DATA or one that eyas_vmvx_failure explains.
 int32_t eyas_vmvx_run(const eyas_vmvx_function_t* function, const eyas_dispatch_t* dispatch,
                       eyas_workgroup_t* workgroup, uint64_t count, uint64_t budget);
 

@@ -9,18 +9,16 @@
 #include "base/clock.h"
 #include "eyas/hal.h"
 
-static int32_t nothing(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void nothing(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)dispatch, (void)workgroup;
-  return 0;
 }
 
 // A workgroup of about a microsecond, so that helpers have time to join.
-static int32_t spin(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void spin(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)workgroup;
   uint64_t end = eyas_clock_now_ns() + (uint64_t)dispatch->constants[0];
   while (eyas_clock_now_ns() < end) {
   }
-  return 0;
 }
 
 static void must(eyas_status_t status) {

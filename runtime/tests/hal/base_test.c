@@ -5,10 +5,10 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/half.h"
 #include "base/sha256.h"
 #include "hal/check.h"
-#include "hal/local/half.h"
-#include "hal/local/imports.h"
+#include "hal/cpu/imports.h"
 
 static eyas_status_t fails(void) {
   return eyas_status_make(EYAS_STATUS_NOT_FOUND, "no %s among %d", "x", 3);

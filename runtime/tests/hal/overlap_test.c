@@ -13,24 +13,28 @@
 
 // binding 0 [1]: an atomic count of those who have arrived. Returns when there are constant 0 of
 // them.
-static int32_t kernel_meet(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void kernel_meet(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)workgroup;
   _Atomic int64_t* arrived = dispatch->bindings[0];
   uint64_t begin_ns = eyas_clock_now_ns();
   atomic_fetch_add(arrived, 1);
   while (atomic_load(arrived) < dispatch->constants[0]) {
-    if (eyas_clock_now_ns() - begin_ns > PATIENCE_NS) return 7;
+    if (eyas_clock_now_ns() - begin_ns > PATIENCE_NS) {
+      eyas_dispatch_report(dispatch, 77);
+      return;
+    }
     usleep(100);
   }
-  return 0;
 }
 
 // binding 0, int64 per workgroup: fails where it is negative, else adds 1.
-static int32_t kernel_check(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void kernel_check(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   int64_t* data = dispatch->bindings[0];
-  if (data[workgroup->id[0]] < 0) return 42;
+  if (data[workgroup->id[0]] < 0) {
+    eyas_dispatch_report(dispatch, 42);
+    return;
+  }
   data[workgroup->id[0]] += 1;
-  return 0;
 }
 
 enum { MEET, CHECK_DATA, LOCAL_KERNEL_COUNT };
@@ -134,7 +138,7 @@ static void test_one_recording(eyas_hal_device_t* device) {
   job_t jobs[4];
   int64_t* data[4];
   for (int i = 0; i < 4; ++i) {
-    eyas_hal_buffer_t* buffer = new_buffer(device, SIZE * 8);
+    eyas_hal_buffer_t* buffer = new_shared_buffer(device, SIZE * 8);
     data[i] = map(buffer);
     for (int k = 0; k < SIZE; ++k) data[i][k] = i % 2 ? -1 : 0;
     jobs[i] = (job_t){device, commands, {buffer, 0, SIZE * 8}, RUNS, 0};
@@ -156,7 +160,7 @@ static void test_crowd(eyas_hal_device_t* device) {
   job_t* jobs = calloc(CROWD, sizeof(*jobs));
   int64_t* data[CROWD];
   for (int i = 0; i < CROWD; ++i) {
-    eyas_hal_buffer_t* buffer = new_buffer(device, SIZE * 8);
+    eyas_hal_buffer_t* buffer = new_shared_buffer(device, SIZE * 8);
     data[i] = map(buffer);
     memset(data[i], 0, SIZE * 8);
     jobs[i] = (job_t){device,
@@ -179,7 +183,7 @@ static void test_crowd(eyas_hal_device_t* device) {
 
 // Runs `during` while a submission is under way on another thread, which ends when it returns.
 static void while_one_runs(eyas_hal_device_t* device, void (*during)(eyas_hal_device_t* device)) {
-  eyas_hal_buffer_t* buffer = new_buffer(device, 8);
+  eyas_hal_buffer_t* buffer = new_shared_buffer(device, 8);
   _Atomic int64_t* arrived = map(buffer);
   atomic_store(arrived, 0);
   job_t job = {device, recording_of(device, MEET, 2, 1, 8), {buffer, 0, 8}, 1, 0};

@@ -1,5 +1,5 @@
 // Element microkernels that move, convert, select and reduce, of every set that this CPU can run.
-#include "hal/local/half.h"
+#include "base/half.h"
 #include "ukernel/elements_fixture.h"
 
 static tile_t a, b, condition, result, expected;

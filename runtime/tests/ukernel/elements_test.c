@@ -1,5 +1,5 @@
 // Every elementwise entry of every set that this CPU can run, against scalar references made here.
-#include "hal/local/half.h"
+#include "base/half.h"
 #include "ukernel/elements_fixture.h"
 
 static tile_t a, b, c, original_a, original_b, original_c, result;

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/half.h"
 #include "hal/check.h"
-#include "hal/local/half.h"
 #include "ukernel/products.h"
 
 enum { PANEL = EYAS_VMVX_PANEL, MOST = EYAS_VMVX_MAX_ELEMENTS };

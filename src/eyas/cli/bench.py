@@ -54,7 +54,7 @@ def command(
     report: dict[str, Any] = {
         "module": str(module),
         "target": loaded.manifest.get("provenance", {}).get("target", ""),
-        "device": {"driver": device, **loaded.device},
+        "device": loaded.device.info(),
         **statistics(times),
         "flops": flops,
         "gflop_per_s": round(flops / (statistics(times)["median_us"] * 1e3), 3) if flops else None,
@@ -102,7 +102,7 @@ def profile(module: Module, inputs: list[Any], runs: int, entry: str = "") -> li
 
     function = choose_entry(module, entry)
     measured = module.profile(*inputs, runs=runs, entry=function)
-    report = make_report(module.manifest, function, measured, [], this_machine(module._device))
+    report = make_report(module.manifest, function, measured, [], this_machine(module.device))
     kernels: dict[str, list[Dispatch]] = {}
     for dispatch in report.dispatches:
         kernels.setdefault(dispatch.kernel, []).append(dispatch)

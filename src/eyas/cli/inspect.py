@@ -132,10 +132,10 @@ def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
 
 def _vmvx_here() -> dict[str, Any]:
     """What bytecode runs with on this machine: the module itself runs with any."""
-    from eyas.runtime import devices
+    from eyas.runtime.device import DEFAULT, shared_device
 
-    device = devices()[0]
-    return {"kernels": device.kernels, "width": device.width}
+    kernels, width = shared_device(DEFAULT).vmvx
+    return {"kernels": kernels, "width": width}
 
 
 def _plain_loops(kernels: list[dict[str, Any]]) -> list[tuple[str, str]]:

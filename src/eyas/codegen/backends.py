@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from eyas.targets import Target
-from eyas.targets.registry import codegen_module
+from eyas.targets.registry import codegen_module, codegen_modules
 
 if TYPE_CHECKING:
     from eyas.codegen.common.backend import Backend
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def all_switches() -> tuple[str, ...]:
     """What some target's dispatches can be compiled without."""
-    backends = [importlib.import_module(name).BACKEND for name in _MODULES.values()]
+    backends = [importlib.import_module(name).BACKEND for name in codegen_modules()]
     return tuple(dict.fromkeys(name for backend in backends for name in backend.switches))
 
 

@@ -23,6 +23,7 @@ from eyas.frontends.staging import Staged, stage
 from eyas.module import container
 from eyas.pipelines.module_cache import ModuleCache, copy_to
 from eyas.pipelines.request import Phase, Request, Services
+from eyas.runtime.device import Device
 from eyas.runtime.module import Module, load_open_file
 from eyas.targets import Target
 
@@ -48,7 +49,7 @@ class Result:
         assert self.program is not None
         return self.program.write_unnamed()
 
-    def load(self, device: str = "local-task", threads: int | None = None) -> Module:
+    def load(self, device: Device | str = "local-task", threads: int | None = None) -> Module:
         """Loads the module through its file, which is mapped: weights are not copied in memory."""
         return load_open_file(self.open(), device, threads)
 

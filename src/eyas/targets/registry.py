@@ -77,3 +77,8 @@ def codegen_module(target: Target) -> str:
             f"target '{target}' ({row.what}) is a reserved name: Eyas does not compile for it yet; use {usable}"
         )
     return row.codegen
+
+
+def codegen_modules() -> list[str]:
+    """The names of all modules that compile for something."""
+    return [row.codegen for row in BACKENDS.values() if row.codegen]

@@ -175,7 +175,7 @@ def test_lists(eyas):
     assert not targets["backends"]["cuda"]["compiles"]
     text = eyas("targets").out
     assert targets["host"]["target"] in text and all(row["syntax"] in text for row in targets["backends"].values())
-    assert {"local-sync", "local-task"} <= {device["driver"] for device in eyas("devices", "--json").json}
+    assert {"local-sync", "local-task"} <= {device["name"] for device in eyas("devices", "--json").json}
     assert "local-sync" in eyas("devices").out
     assert {(d["kernels"], d["width"]) for d in eyas("devices", "--json").json} == {_core.vmvx()}
     assert eyas("version", "--json").json["eyas"] == eyas_package.__version__

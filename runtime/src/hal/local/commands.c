@@ -17,7 +17,7 @@ static uint64_t count_items(const eyas_hal_command_t* command, const eyas_hal_bi
 }
 
 static void prepare_command(const eyas_hal_command_buffer_t* recording,
-                            const eyas_hal_local_commands_t* prepared, size_t index,
+                            eyas_hal_local_commands_t* prepared, size_t index,
                             eyas_hal_local_command_t* out_command) {
   const eyas_hal_command_t* command = &eyas_hal_commands(recording)[index];
   out_command->kind = command->kind;
@@ -30,7 +30,7 @@ static void prepare_command(const eyas_hal_command_buffer_t* recording,
     }
     return;
   }
-  const eyas_hal_local_executable_t* executable = command->executable->payload;
+  const eyas_hal_cpu_executable_t* executable = command->executable->payload;
   if (executable->bytecode) {
     out_command->bytecode = executable->exports[command->ordinal].bytecode;
   } else {
@@ -46,6 +46,8 @@ static void prepare_command(const eyas_hal_command_buffer_t* recording,
   }
   dispatch->constant_count = command->constant_count;
   memcpy(dispatch->workgroup_count, command->workgroup_count, sizeof(dispatch->workgroup_count));
+  dispatch->error = &prepared->failure.word;
+  dispatch->error_tag = (uint32_t)index << EYAS_ERROR_CODE_BITS;
 }
 
 static void prepare_bindings(const eyas_hal_command_buffer_t* recording,

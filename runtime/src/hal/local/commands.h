@@ -54,8 +54,8 @@ typedef struct eyas_hal_local_indirect_t {
 
 // The first workgroup that failed in a submission.
 typedef struct eyas_hal_local_failure_t {
-  _Atomic uint32_t seen;  // set by the worker that fills in the rest
-  uint32_t command;       // in the recording
+  uint32_t word;  // the error word; atomic
+  // Of bytecode, filled in by the worker that has set the word:
   uint32_t id[3];
   int32_t code;
 } eyas_hal_local_failure_t;

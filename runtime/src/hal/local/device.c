@@ -28,11 +28,6 @@ static void info(eyas_hal_device_t* base, eyas_hal_device_info_t* out_info) {
   out_info->host_visible = true;
 }
 
-static bool supports_feature(eyas_hal_device_t* base, const char* feature) {
-  (void)base;
-  return eyas_cpu_supports(feature);
-}
-
 static eyas_status_t wait_idle(eyas_hal_device_t* base) {
   eyas_hal_local_device_t* device = eyas_hal_local_device(base);
   eyas_hal_pool_wait_idle(device->pool);
@@ -128,6 +123,12 @@ static void buffer_free(eyas_hal_device_t* base, eyas_hal_buffer_t* buffer) {
   keep_spare(eyas_hal_local_device(base), buffer->payload, (size_t)bytes);
 }
 
+static eyas_status_t executable_load(eyas_hal_device_t* base, eyas_hal_executable_t* executable,
+                                     const char* format, const void* bytes, size_t length) {
+  return eyas_hal_cpu_executable_load(executable, format, bytes, length,
+                                      &eyas_hal_local_device(base)->vmvx);
+}
+
 static eyas_status_t signal_all(const eyas_hal_submission_t* submission) {
   eyas_status_t status = NULL;
   for (uint32_t i = 0; i < submission->signal_count; ++i) {
@@ -162,24 +163,23 @@ static eyas_status_t submit(eyas_hal_device_t* base, const eyas_hal_submission_t
 static const eyas_hal_device_vtable_t vtable = {
     .destroy = destroy,
     .info = info,
-    .supports_format = eyas_hal_local_supports_format,
-    .supports_feature = supports_feature,
+    .check_code = eyas_hal_cpu_check_code,
     .wait_idle = wait_idle,
     .buffer_allocate = buffer_allocate,
     .buffer_import = buffer_import,
     .buffer_free = buffer_free,
-    .executable_load = eyas_hal_local_executable_load,
-    .executable_adopt = eyas_hal_local_executable_adopt,
-    .executable_unload = eyas_hal_local_executable_unload,
+    .executable_load = executable_load,
+    .executable_adopt = eyas_hal_cpu_executable_adopt,
+    .executable_unload = eyas_hal_cpu_executable_unload,
     .commands_prepare = eyas_hal_local_commands_prepare,
     .commands_destroy = eyas_hal_local_commands_destroy,
     .commands_profile = eyas_hal_local_commands_profile,
-    .semaphore_create = eyas_hal_local_semaphore_create,
-    .semaphore_destroy = eyas_hal_local_semaphore_destroy,
-    .semaphore_query = eyas_hal_local_semaphore_query,
-    .semaphore_signal = eyas_hal_local_semaphore_signal,
-    .semaphore_fail = eyas_hal_local_semaphore_fail,
-    .semaphore_wait = eyas_hal_local_semaphore_wait,
+    .semaphore_create = eyas_hal_cpu_semaphore_create,
+    .semaphore_destroy = eyas_hal_cpu_semaphore_destroy,
+    .semaphore_query = eyas_hal_cpu_semaphore_query,
+    .semaphore_signal = eyas_hal_cpu_semaphore_signal,
+    .semaphore_fail = eyas_hal_cpu_semaphore_fail,
+    .semaphore_wait = eyas_hal_cpu_semaphore_wait,
     .submit = submit,
 };
 

@@ -6,10 +6,8 @@
 #include <pthread.h>
 
 #include "hal/command_buffer.h"
-#include "hal/driver.h"
-#include "hal/local/elf_image.h"
+#include "hal/cpu/cpu.h"
 #include "hal/local/pool.h"
-#include "vmvx/settings.h"
 
 extern const eyas_hal_driver_t eyas_hal_local_sync_driver;
 extern const eyas_hal_driver_t eyas_hal_local_task_driver;
@@ -41,26 +39,6 @@ static inline eyas_hal_local_device_t* eyas_hal_local_device(eyas_hal_device_t* 
   return (eyas_hal_local_device_t*)device;
 }
 
-// Payload of an executable: machine code, functions of this process, or bytecode.
-typedef struct eyas_hal_local_executable_t {
-  eyas_hal_elf_image_t* image;       // machine code
-  eyas_vmvx_executable_t* bytecode;  // bytecode
-  uint64_t owner;  // unlike that of any other executable; 0 for code that is trusted
-  union {
-    eyas_dispatch_fn_t function;
-    const eyas_vmvx_function_t* bytecode;
-  } exports[];  // by ordinal
-} eyas_hal_local_executable_t;
-
-eyas_status_t eyas_hal_local_executable_load(eyas_hal_device_t* device,
-                                             eyas_hal_executable_t* executable, const char* format,
-                                             const void* bytes, size_t length);
-eyas_status_t eyas_hal_local_executable_adopt(eyas_hal_device_t* device,
-                                              eyas_hal_executable_t* executable,
-                                              const eyas_dispatch_fn_t* functions);
-void eyas_hal_local_executable_unload(eyas_hal_device_t* device, eyas_hal_executable_t* executable);
-bool eyas_hal_local_supports_format(eyas_hal_device_t* device, const char* format);
-
 eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
                                               eyas_hal_command_buffer_t* commands);
 void eyas_hal_local_commands_destroy(eyas_hal_device_t* device,
@@ -73,14 +51,5 @@ void eyas_hal_local_commands_profile(eyas_hal_device_t* device, eyas_hal_command
 eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
                                           eyas_hal_command_buffer_t* commands,
                                           const eyas_hal_range_t* table);
-
-eyas_status_t eyas_hal_local_semaphore_create(eyas_hal_device_t* device, uint64_t initial_value,
-                                              eyas_hal_semaphore_t** out_semaphore);
-void eyas_hal_local_semaphore_destroy(eyas_hal_semaphore_t* semaphore);
-eyas_status_t eyas_hal_local_semaphore_query(eyas_hal_semaphore_t* semaphore, uint64_t* out_value);
-eyas_status_t eyas_hal_local_semaphore_signal(eyas_hal_semaphore_t* semaphore, uint64_t value);
-void eyas_hal_local_semaphore_fail(eyas_hal_semaphore_t* semaphore, eyas_status_t status);
-eyas_status_t eyas_hal_local_semaphore_wait(eyas_hal_semaphore_t* semaphore, uint64_t value,
-                                            uint64_t timeout_ns);
 
 #endif  // EYAS_HAL_LOCAL_LOCAL_H_

@@ -11,13 +11,20 @@ typedef struct wave_run_t {
   const eyas_hal_local_wave_t* wave;
 } wave_run_t;
 
-static void report_failure(eyas_hal_local_failure_t* failure, uint32_t command,
-                           const eyas_workgroup_t* workgroup, int32_t code) {
-  uint32_t expected = 0;
-  if (!atomic_compare_exchange_strong(&failure->seen, &expected, 1)) return;
-  failure->command = command;
-  memcpy(failure->id, workgroup->id, sizeof(failure->id));
-  failure->code = code;
+static bool has_failed(const eyas_hal_local_commands_t* commands) {
+  return __builtin_expect(__atomic_load_n(&commands->failure.word, __ATOMIC_RELAXED) != 0, 0);
+}
+
+static void run_bytecode(wave_run_t* run, const eyas_hal_local_command_t* command,
+                         eyas_workgroup_t* workgroup, uint64_t count) {
+  const eyas_dispatch_t* dispatch = &command->dispatch;
+  int32_t code =
+      eyas_vmvx_run(command->bytecode, dispatch, workgroup, count, run->device->step_budget);
+  if (__builtin_expect(code == 0, 1)) return;
+  bool bad_data = code == EYAS_ERROR_BAD_DATA;
+  if (!eyas_dispatch_report(dispatch, bad_data ? EYAS_ERROR_BAD_DATA : EYAS_ERROR_BYTECODE)) return;
+  memcpy(run->commands->failure.id, workgroup->id, sizeof(workgroup->id));
+  run->commands->failure.code = code;
 }
 
 // Bytecode must not see what others have left in the scratch memory.
@@ -40,18 +47,10 @@ static void run_workgroups(wave_run_t* run, const eyas_hal_local_command_t* comm
       .scratch_bytes = run->device->scratch_bytes,
   };
   own_scratch(run->device, worker, command->owner);
-  if (command->bytecode) {
-    int32_t code =
-        eyas_vmvx_run(command->bytecode, dispatch, &workgroup, count, run->device->step_budget);
-    if (code) report_failure(&run->commands->failure, command->index, &workgroup, code);
-    return;
-  }
+  if (command->bytecode) return run_bytecode(run, command, &workgroup, count);
   for (; count > 0; --count) {
-    int32_t code = command->function(dispatch, &workgroup);
-    if (__builtin_expect(code != 0, 0)) {
-      report_failure(&run->commands->failure, command->index, &workgroup, code);
-      return;
-    }
+    command->function(dispatch, &workgroup);
+    if (has_failed(run->commands)) return;
     if (++workgroup.id[0] < size_x) continue;
     workgroup.id[0] = 0;
     if (++workgroup.id[1] < size_y) continue;
@@ -130,7 +129,7 @@ static void run_chunk(void* context, eyas_hal_pool_worker_t* worker, uint32_t ch
   const bool timed = run->commands->shares != NULL;
   for (const eyas_hal_local_command_t* command = find_command(run, item); left > 0; ++command) {
     // After a failure the rest of the wave has no purpose.
-    if (atomic_load_explicit(&run->commands->failure.seen, memory_order_relaxed)) return;
+    if (has_failed(run->commands)) return;
     uint64_t begin = item - command->item_begin;
     uint64_t count = command->item_count - begin;
     if (count > left) count = left;
@@ -159,24 +158,13 @@ static void resolve_table(eyas_hal_local_commands_t* commands, const eyas_hal_ra
 
 static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
                                     const eyas_hal_local_failure_t* failure) {
-  const eyas_hal_command_t* command = &eyas_hal_commands(recording)[failure->command];
-  const eyas_hal_local_executable_t* executable = command->executable->payload;
-  if (executable->bytecode) {
-    return eyas_status_annotate(
-        eyas_vmvx_failure(executable->exports[command->ordinal].bytecode, failure->code),
-        "dispatch '%s', workgroup (%u, %u, %u)", eyas_hal_command_name(command), failure->id[0],
-        failure->id[1], failure->id[2]);
-  }
-  if (failure->code == EYAS_WORKGROUP_BAD_DATA) {
-    return eyas_status_make(
-        EYAS_STATUS_INVALID_ARGUMENT,
-        "dispatch '%s': a value in the data is not allowed, such as an index out of range",
-        eyas_hal_command_name(&eyas_hal_commands(recording)[failure->command]));
-  }
-  return eyas_status_make(
-      EYAS_STATUS_INTERNAL, "dispatch '%s' (command %u): workgroup (%u, %u, %u) returned %d",
-      eyas_hal_command_name(&eyas_hal_commands(recording)[failure->command]), failure->command,
-      failure->id[0], failure->id[1], failure->id[2], failure->code);
+  const eyas_hal_command_t* command = eyas_hal_error_command(recording, failure->word);
+  const eyas_hal_cpu_executable_t* executable = command->executable->payload;
+  if (!executable->bytecode) return eyas_hal_error_status(recording, failure->word);
+  return eyas_status_annotate(
+      eyas_vmvx_failure(executable->exports[command->ordinal].bytecode, failure->code),
+      "dispatch '%s', workgroup (%u, %u, %u)", eyas_hal_command_name(command), failure->id[0],
+      failure->id[1], failure->id[2]);
 }
 
 static eyas_status_t run_waves(const eyas_hal_local_device_t* device,
@@ -188,7 +176,7 @@ static eyas_status_t run_waves(const eyas_hal_local_device_t* device,
     uint32_t workers = eyas_hal_pool_worker_count(device->pool);
     memset(commands->shares, 0, workers * commands->shares_of_worker * sizeof(*commands->shares));
   }
-  atomic_store_explicit(&commands->failure.seen, 0, memory_order_relaxed);
+  commands->failure.word = 0;
   wave_run_t run = {.device = device, .commands = commands};
   for (size_t i = 0; i < commands->wave_count; ++i) {
     run.wave = &commands->waves[i];
@@ -197,9 +185,7 @@ static eyas_status_t run_waves(const eyas_hal_local_device_t* device,
     } else {
       eyas_hal_pool_run(lane, run_chunk, &run, run.wave->chunk_count);
     }
-    if (__builtin_expect(atomic_load_explicit(&commands->failure.seen, memory_order_relaxed), 0)) {
-      return failure_status(recording, &commands->failure);
-    }
+    if (has_failed(commands)) return failure_status(recording, &commands->failure);
   }
   return NULL;
 }

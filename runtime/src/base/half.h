@@ -4,8 +4,8 @@
 // A 16-bit float travels in the low bits of a vector register (x86-64 SysV, AAPCS64), or NaN-boxed
 // in a float register (RISC-V lp64d). `eyas_half_carrier_t`, a float whose low 16 bits are the
 // value, has that same place in every one of these ABIs, and needs no compiler support.
-#ifndef EYAS_HAL_LOCAL_HALF_H_
-#define EYAS_HAL_LOCAL_HALF_H_
+#ifndef EYAS_BASE_HALF_H_
+#define EYAS_BASE_HALF_H_
 
 #include <stdint.h>
 
@@ -23,4 +23,4 @@ float eyas_extendhfsf2(eyas_half_carrier_t value);   // __extendhfsf2
 double eyas_extendhfdf2(eyas_half_carrier_t value);  // __extendhfdf2
 float eyas_extendbfsf2(eyas_half_carrier_t value);   // __extendbfsf2
 
-#endif  // EYAS_HAL_LOCAL_HALF_H_
+#endif  // EYAS_BASE_HALF_H_

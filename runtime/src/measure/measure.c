@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "hal/measure_kernels.h"
+#include "measure/kernels.h"
 
 // Several workgroups a worker, so that one that is held up does not hold up the others.
 #define WORKGROUPS_PER_WORKER 8
@@ -23,28 +23,25 @@ static uint64_t* result_of(const eyas_dispatch_t* dispatch, const eyas_workgroup
 }
 
 // [1]: rounds.
-static int32_t run_fma(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void run_fma(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   float value = kernels_of(dispatch)->fma((uint64_t)dispatch->constants[1]);
   *result_of(dispatch, workgroup) = (uint64_t)(value * 1e6f);
-  return 0;
 }
 
 // [1]: bytes of a slice. Each workgroup reads its own.
-static int32_t run_read_shared(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void run_read_shared(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   uint64_t bytes = (uint64_t)dispatch->constants[1];
   const char* data = (const char*)dispatch->bindings[1] + bytes * workgroup->id[0];
   *result_of(dispatch, workgroup) = kernels_of(dispatch)->read(data, bytes);
-  return 0;
 }
 
 // [1]: bytes of a slice, [2]: how often it is read. Each worker has its own.
-static int32_t run_read_own(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void run_read_own(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   uint64_t bytes = (uint64_t)dispatch->constants[1], sum = 0;
   const char* data = (const char*)dispatch->bindings[1] + bytes * workgroup->worker;
   for (int64_t i = 0; i < dispatch->constants[2]; ++i)
     sum += kernels_of(dispatch)->read(data, bytes);
   *result_of(dispatch, workgroup) = sum;
-  return 0;
 }
 
 typedef struct setting_t {

@@ -1,137 +1,23 @@
-#include "bindings/tensors.h"
+#include "bindings/arguments.h"
 
 #include <cmath>
 #include <cstring>
 
-#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#define NPY_TARGET_VERSION NPY_1_25_API_VERSION
-#include <numpy/arrayobject.h>
+#include "bindings/common.h"
+#include "bindings/device_tensor.h"
+#include "bindings/dtypes.h"
 
 namespace eyas {
 
-PyObject* call_error = nullptr;
-PyObject* module_error = nullptr;
+PyObject* torch_from_dlpack = nullptr;
 
 namespace {
-
-// Results up to this size are copied into memory of NumPy's own, which is cheaper than a capsule.
-constexpr uint64_t kCopyBytes = 512;
 
 PyObject* dlpack_name = nullptr;  // "__dlpack__"
 
 // Resolved when the first torch tensor comes by; never imported by us before that.
 PyTypeObject* torch_tensor_type = nullptr;
 PyObject* torch_to_dlpack = nullptr;
-PyObject* torch_from_dlpack = nullptr;
-
-// Types that NumPy has from ml_dtypes. Without that package the bits come as unsigned integers.
-struct Extension {
-  uint32_t dtype;
-  const char* name;
-  uint8_t bits;
-  PyArray_Descr* descr;  // resolved when the first such result is made
-  bool missing;
-};
-Extension extensions[] = {
-    {EYAS_DTYPE_BF16, "bfloat16", 16, nullptr, false},
-    {EYAS_DTYPE_F8E4M3FN, "float8_e4m3fn", 8, nullptr, false},
-    {EYAS_DTYPE_F8E4M3FNUZ, "float8_e4m3fnuz", 8, nullptr, false},
-    {EYAS_DTYPE_F8E5M2, "float8_e5m2", 8, nullptr, false},
-    {EYAS_DTYPE_F8E5M2FNUZ, "float8_e5m2fnuz", 8, nullptr, false},
-    {EYAS_DTYPE_F8E8M0, "float8_e8m0fnu", 8, nullptr, false},
-    {EYAS_DTYPE_F4E2M1, "float4_e2m1fn", 4, nullptr, false},
-    {EYAS_DTYPE_I4, "int4", 4, nullptr, false},
-    {EYAS_DTYPE_U4, "uint4", 4, nullptr, false},
-    {EYAS_DTYPE_I2, "int2", 2, nullptr, false},
-    {EYAS_DTYPE_U2, "uint2", 2, nullptr, false},
-};
-
-Extension* extension_of_dtype(uint32_t dtype) {
-  for (Extension& extension : extensions) {
-    if (extension.dtype == dtype) return &extension;
-  }
-  return nullptr;
-}
-
-uint32_t dtype_of_type_num(int type_num) {
-  switch (type_num) {
-    case NPY_DOUBLE: return EYAS_DTYPE_F64;
-    case NPY_FLOAT: return EYAS_DTYPE_F32;
-    case NPY_HALF: return EYAS_DTYPE_F16;
-    case NPY_BOOL: return EYAS_DTYPE_I1;
-    case NPY_BYTE: return EYAS_DTYPE_I8;
-    case NPY_UBYTE: return EYAS_DTYPE_U8;
-    case NPY_SHORT: return EYAS_DTYPE_I16;
-    case NPY_USHORT: return EYAS_DTYPE_U16;
-    case NPY_INT: return EYAS_DTYPE_I32;
-    case NPY_UINT: return EYAS_DTYPE_U32;
-    case NPY_LONG: return sizeof(long) == 8 ? EYAS_DTYPE_I64 : EYAS_DTYPE_I32;
-    case NPY_ULONG: return sizeof(long) == 8 ? EYAS_DTYPE_U64 : EYAS_DTYPE_U32;
-    case NPY_LONGLONG: return EYAS_DTYPE_I64;
-    case NPY_ULONGLONG: return EYAS_DTYPE_U64;
-    case NPY_CFLOAT: return EYAS_DTYPE_C64;
-    case NPY_CDOUBLE: return EYAS_DTYPE_C128;
-    default: return 0;
-  }
-}
-
-int type_num_of_dtype(uint32_t dtype) {
-  switch (dtype) {
-    case EYAS_DTYPE_F64: return NPY_DOUBLE;
-    case EYAS_DTYPE_F32: return NPY_FLOAT;
-    case EYAS_DTYPE_F16: return NPY_HALF;
-    case EYAS_DTYPE_I1: return NPY_BOOL;
-    case EYAS_DTYPE_I8: return NPY_INT8;
-    case EYAS_DTYPE_U8: return NPY_UINT8;
-    case EYAS_DTYPE_I16: return NPY_INT16;
-    case EYAS_DTYPE_U16: return NPY_UINT16;
-    case EYAS_DTYPE_I32: return NPY_INT32;
-    case EYAS_DTYPE_U32: return NPY_UINT32;
-    case EYAS_DTYPE_I64: return NPY_INT64;
-    case EYAS_DTYPE_U64: return NPY_UINT64;
-    case EYAS_DTYPE_C64: return NPY_CFLOAT;
-    case EYAS_DTYPE_C128: return NPY_CDOUBLE;
-    default: return NPY_NOTYPE;
-  }
-}
-
-const dlpack::DataType dlpack_types[] = {
-    {0, 0, 0},
-    {dlpack::kFloat, 64, 1},
-    {dlpack::kFloat, 32, 1},
-    {dlpack::kFloat, 16, 1},
-    {dlpack::kBfloat, 16, 1},
-    {dlpack::kBool, 8, 1},
-    {dlpack::kInt, 8, 1},
-    {dlpack::kUInt, 8, 1},
-    {dlpack::kInt, 16, 1},
-    {dlpack::kUInt, 16, 1},
-    {dlpack::kInt, 32, 1},
-    {dlpack::kUInt, 32, 1},
-    {dlpack::kInt, 64, 1},
-    {dlpack::kUInt, 64, 1},
-    {dlpack::kComplex, 64, 1},
-    {dlpack::kComplex, 128, 1},
-    {dlpack::kFloat8E4m3fn, 8, 1},
-    {dlpack::kFloat8E4m3fnuz, 8, 1},
-    {dlpack::kFloat8E5m2, 8, 1},
-    {dlpack::kFloat8E5m2fnuz, 8, 1},
-    {dlpack::kFloat8E8m0fnu, 8, 1},
-    // DLPack packs these; ours have a byte each, and leave as bytes.
-    {dlpack::kUInt, 8, 1},
-    {dlpack::kUInt, 8, 1},
-    {dlpack::kUInt, 8, 1},
-    {dlpack::kUInt, 8, 1},
-    {dlpack::kUInt, 8, 1},
-};
-
-uint32_t dtype_of_dlpack(dlpack::DataType type) {
-  for (uint32_t i = 1; i < sizeof(dlpack_types) / sizeof(dlpack_types[0]); ++i) {
-    const dlpack::DataType& t = dlpack_types[i];
-    if (t.code == type.code && t.bits == type.bits && t.lanes == type.lanes) return i;
-  }
-  return 0;
-}
 
 bool wrong(const eyas_tensor_spec_t& spec, uint32_t index, const char* format, PyObject* object) {
   PyObject* detail = PyUnicode_FromFormat(format, object);
@@ -140,23 +26,6 @@ bool wrong(const eyas_tensor_spec_t& spec, uint32_t index, const char* format, P
     Py_DECREF(detail);
   }
   return false;
-}
-
-// The dtype of one of ml_dtypes' types; 0 for others.
-uint32_t dtype_of_extension(PyArray_Descr* descr) {
-  if (descr->type_num < NPY_USERDEF) return 0;
-  for (const Extension& extension : extensions) {
-    if (extension.descr && descr->typeobj == extension.descr->typeobj) return extension.dtype;
-  }
-  const char* dot = strrchr(descr->typeobj->tp_name, '.');
-  const char* name = dot ? dot + 1 : descr->typeobj->tp_name;
-  for (const Extension& extension : extensions) {
-    if (strcmp(name, extension.name) == 0 &&
-        PyDataType_ELSIZE(descr) == eyas_dtype_bytes(extension.dtype)) {
-      return extension.dtype;
-    }
-  }
-  return 0;
 }
 
 // What the bytes of an argument count as: raw bytes may stand for any type of one byte that has no
@@ -169,8 +38,7 @@ uint32_t count_as(uint32_t dtype, const eyas_tensor_spec_t& spec) {
 bool read_numpy(PyArrayObject* array, const eyas_tensor_spec_t& spec, uint32_t index,
                 Argument& argument, eyas_tensor_t& tensor) {
   PyArray_Descr* descr = PyArray_DESCR(array);
-  uint32_t dtype = dtype_of_type_num(descr->type_num);
-  if (!dtype) dtype = dtype_of_extension(descr);
+  const uint32_t dtype = dtype_of_numpy(descr);
   if (!dtype) {
     return wrong(spec, index, "an array of %R cannot be passed; convert it with .astype",
                  (PyObject*)descr);
@@ -271,8 +139,7 @@ bool read_scalar(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t inde
                    object);
     default: {
       if (!PyLong_Check(object)) return wrong(spec, index, "%R is not an integer", object);
-      const Extension* extension = extension_of_dtype(spec.dtype);
-      const uint32_t bits = extension ? extension->bits : 8 * eyas_dtype_bytes(spec.dtype);
+      const uint32_t bits = bits_of_dtype(spec.dtype);
       const bool is_signed = spec.dtype == EYAS_DTYPE_I8 || spec.dtype == EYAS_DTYPE_I16 ||
                              spec.dtype == EYAS_DTYPE_I32 || spec.dtype == EYAS_DTYPE_I64 ||
                              spec.dtype == EYAS_DTYPE_I4 || spec.dtype == EYAS_DTYPE_I2;
@@ -312,31 +179,7 @@ bool is_row_major(const dlpack::Tensor& t) {
 }
 
 bool is_torch_tensor(PyObject* object) {
-  if (torch_tensor_type) return PyObject_TypeCheck(object, torch_tensor_type);
-  // Its module is loaded when a tensor exists; do not import it to find out.
-  PyObject* torch = PyDict_GetItemString(PyImport_GetModuleDict(), "torch");
-  if (!torch) return false;
-  PyObject* type = PyObject_GetAttrString(torch, "Tensor");
-  PyObject* to = PyObject_GetAttrString(torch, "to_dlpack");
-  PyObject* from = PyObject_GetAttrString(torch, "from_dlpack");
-  PyObject* ours = PyObject_GetAttrString(torch, "_C");
-  PyObject* direct = ours ? PyObject_GetAttrString(ours, "_from_dlpack") : nullptr;
-  PyErr_Clear();  // a torch that is still being imported lacks some
-  Py_XDECREF(ours);
-  if (direct) {  // takes a capsule without the detour through Python code
-    Py_XDECREF(from);
-    from = direct;
-  }
-  if (!type || !to || !from || !PyType_Check(type)) {
-    Py_XDECREF(type);
-    Py_XDECREF(to);
-    Py_XDECREF(from);
-    return false;
-  }
-  torch_tensor_type = (PyTypeObject*)type;
-  torch_to_dlpack = to;
-  torch_from_dlpack = from;
-  return PyObject_TypeCheck(object, torch_tensor_type);
+  return find_torch() && PyObject_TypeCheck(object, torch_tensor_type);
 }
 
 // What a framework says of a tensor that it cannot hand out: a sparse one, one without values, one
@@ -410,53 +253,52 @@ bool read_dlpack(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t inde
   return true;
 }
 
-void release_capsule(PyObject* capsule) {
-  eyas_hal_buffer_release((eyas_hal_buffer_t*)PyCapsule_GetPointer(capsule, "eyas_buffer"));
-}
-
-// The result's memory. Local devices only hand out mappable buffers, which stay mapped for good.
-void* map_result(const eyas_tensor_t& tensor) {
-  void* data = nullptr;
-  eyas_status_t status =
-      eyas_hal_buffer_map(tensor.buffer, EYAS_HAL_ACCESS_READ_WRITE, 0, EYAS_HAL_WHOLE, &data);
-  if (!status) return data;
-  PyErr_SetString(call_error, eyas_status_message(status));
-  eyas_status_free(status);
-  eyas_hal_buffer_release(tensor.buffer);
-  return nullptr;
-}
-
-PyArray_Descr* result_descr(uint32_t dtype) {
-  Extension* extension = extension_of_dtype(dtype);
-  if (!extension) return PyArray_DescrFromType(type_num_of_dtype(dtype));
-  if (!extension->descr && !extension->missing) {
-    PyObject* module = PyImport_ImportModule("ml_dtypes");
-    PyObject* type = module ? PyObject_GetAttrString(module, extension->name) : nullptr;
-    if (!type || !PyArray_DescrConverter(type, &extension->descr)) {
-      PyErr_Clear();
-      extension->missing = true;
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(module);
-  }
-  if (!extension->descr)
-    return PyArray_DescrFromType(extension->bits == 16 ? NPY_UINT16 : NPY_UINT8);
-  Py_INCREF(extension->descr);
-  return extension->descr;
-}
-
 }  // namespace
 
-bool initialize_tensors() {
-  if (_import_array() < 0) return false;
+bool find_torch() {
+  if (torch_tensor_type) return true;
+  PyObject* torch = PyDict_GetItemString(PyImport_GetModuleDict(), "torch");
+  if (!torch) return false;
+  PyObject* type = PyObject_GetAttrString(torch, "Tensor");
+  PyObject* to = PyObject_GetAttrString(torch, "to_dlpack");
+  PyObject* from = PyObject_GetAttrString(torch, "from_dlpack");
+  PyObject* ours = PyObject_GetAttrString(torch, "_C");
+  PyObject* direct = ours ? PyObject_GetAttrString(ours, "_from_dlpack") : nullptr;
+  PyErr_Clear();  // a torch that is still being imported lacks some
+  Py_XDECREF(ours);
+  if (direct) {  // takes a capsule without the detour through Python code
+    Py_XDECREF(from);
+    from = direct;
+  }
+  if (!type || !to || !from || !PyType_Check(type)) {
+    Py_XDECREF(type);
+    Py_XDECREF(to);
+    Py_XDECREF(from);
+    return false;
+  }
+  torch_tensor_type = (PyTypeObject*)type;
+  torch_to_dlpack = to;
+  torch_from_dlpack = from;
+  return true;
+}
+
+bool initialize_arguments() {
   dlpack_name = PyUnicode_InternFromString("__dlpack__");
   return dlpack_name != nullptr;
 }
 
 bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t index,
-                   Argument& argument, eyas_tensor_t& tensor, bool& is_torch) {
+                   Argument& argument, eyas_tensor_t& tensor, Form& form) {
+  tensor.buffer = nullptr;
   if (PyArray_Check(object))
     return read_numpy((PyArrayObject*)object, spec, index, argument, tensor);
+  if (const DeviceTensor* kept = as_device_tensor(object)) {
+    form = Form::kDevice;
+    argument.object = Py_NewRef(object);
+    tensor = kept->tensor;
+    tensor.dtype = count_as(tensor.dtype, spec);
+    return true;
+  }
   if (PyArray_IsScalar(object, Generic)) {
     PyObject* array = PyArray_FromScalar(object, nullptr);
     if (!array) return false;
@@ -470,7 +312,7 @@ bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t in
                  object);
   }
   if (is_torch_tensor(object)) {
-    is_torch = true;
+    if (form < Form::kTorch) form = Form::kTorch;
     return read_dlpack(object, spec, index, argument, tensor, true, false);
   }
   if (PyObject_HasAttr(object, dlpack_name)) {
@@ -485,80 +327,6 @@ bool read_argument(PyObject* object, const eyas_tensor_spec_t& spec, uint32_t in
   }
   return wrong(spec, index, "expected an array (NumPy, torch, or anything with __dlpack__), got %R",
                (PyObject*)Py_TYPE(object));
-}
-
-PyObject* write_numpy(const eyas_tensor_t& tensor) {
-  void* data = map_result(tensor);
-  if (!data && PyErr_Occurred()) return nullptr;
-  uint64_t bytes = eyas_dtype_bytes(tensor.dtype);
-  npy_intp dims[EYAS_MAX_RANK];
-  for (uint32_t i = 0; i < tensor.rank; ++i) {
-    dims[i] = (npy_intp)tensor.dims[i];
-    bytes *= (uint64_t)tensor.dims[i];
-  }
-  PyArray_Descr* descr = result_descr(tensor.dtype);
-  if (!descr) {
-    eyas_hal_buffer_release(tensor.buffer);
-    return nullptr;
-  }
-  if (bytes <= kCopyBytes) {
-    PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, (int)tensor.rank, dims, nullptr,
-                                           nullptr, 0, nullptr);
-    if (array && bytes) memcpy(PyArray_DATA((PyArrayObject*)array), data, bytes);
-    eyas_hal_buffer_release(tensor.buffer);
-    return array;
-  }
-  PyObject* capsule = PyCapsule_New(tensor.buffer, "eyas_buffer", release_capsule);
-  if (!capsule) {
-    Py_DECREF(descr);
-    eyas_hal_buffer_release(tensor.buffer);
-    return nullptr;
-  }
-  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, (int)tensor.rank, dims, nullptr,
-                                         data, NPY_ARRAY_CARRAY, nullptr);
-  if (!array || PyArray_SetBaseObject((PyArrayObject*)array, capsule) != 0) {  // steals the capsule
-    if (!array) Py_DECREF(capsule);
-    Py_XDECREF(array);
-    return nullptr;
-  }
-  return array;
-}
-
-PyObject* write_torch(const eyas_tensor_t& tensor) {
-  struct Result {
-    dlpack::ManagedTensor managed;
-    int64_t dims[EYAS_MAX_RANK];
-    int64_t strides[EYAS_MAX_RANK];
-  };
-  void* data = map_result(tensor);
-  if (!data && PyErr_Occurred()) return nullptr;
-  auto* result = new Result();
-  int64_t stride = 1;
-  for (uint32_t i = tensor.rank; i-- > 0;) {
-    result->dims[i] = tensor.dims[i];
-    result->strides[i] = stride;
-    stride *= tensor.dims[i] > 0 ? tensor.dims[i] : 1;
-  }
-  result->managed.tensor = {
-      data,         dlpack::kCpu,    0, (int32_t)tensor.rank, dlpack_types[tensor.dtype],
-      result->dims, result->strides, 0};
-  result->managed.manager = tensor.buffer;
-  result->managed.deleter = [](dlpack::ManagedTensor* self) {
-    eyas_hal_buffer_release((eyas_hal_buffer_t*)self->manager);
-    delete (Result*)(void*)self;
-  };
-  PyObject* capsule = PyCapsule_New(&result->managed, "dltensor", [](PyObject* self) {
-    if (!PyCapsule_IsValid(self, "dltensor")) return;  // somebody took it
-    auto* managed = (dlpack::ManagedTensor*)PyCapsule_GetPointer(self, "dltensor");
-    managed->deleter(managed);
-  });
-  if (!capsule) {
-    result->managed.deleter(&result->managed);
-    return nullptr;
-  }
-  PyObject* object = PyObject_CallOneArg(torch_from_dlpack, capsule);
-  Py_DECREF(capsule);
-  return object;
 }
 
 }  // namespace eyas

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE 1
-#include "hal/local/elf_image.h"
+#include "hal/cpu/elf_image.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "hal/local/imports.h"
+#include "hal/cpu/imports.h"
 
 #define MAX_SEGMENTS 16
 #define MAX_PROGRAM_HEADERS 64

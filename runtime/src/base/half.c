@@ -1,4 +1,4 @@
-#include "hal/local/half.h"
+#include "base/half.h"
 
 #include <string.h>
 

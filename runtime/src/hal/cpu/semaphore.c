@@ -1,29 +1,30 @@
 // A timeline semaphore on a mutex and a condition variable.
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "hal/local/local.h"
+#include "hal/cpu/cpu.h"
 
-typedef struct local_semaphore_t {
+typedef struct cpu_semaphore_t {
   eyas_hal_semaphore_t base;
   pthread_mutex_t mutex;
   pthread_cond_t changed;
   uint64_t value;
   eyas_status_t failure;  // owned; once set it stays
-} local_semaphore_t;
+} cpu_semaphore_t;
 
-static local_semaphore_t* local(eyas_hal_semaphore_t* semaphore) {
-  return (local_semaphore_t*)semaphore;
+static cpu_semaphore_t* cpu(eyas_hal_semaphore_t* semaphore) {
+  return (cpu_semaphore_t*)semaphore;
 }
 
-eyas_status_t eyas_hal_local_semaphore_create(eyas_hal_device_t* device, uint64_t initial_value,
-                                              eyas_hal_semaphore_t** out_semaphore) {
+eyas_status_t eyas_hal_cpu_semaphore_create(eyas_hal_device_t* device, uint64_t initial_value,
+                                            eyas_hal_semaphore_t** out_semaphore) {
   (void)device;
-  local_semaphore_t* semaphore = calloc(1, sizeof(*semaphore));
+  cpu_semaphore_t* semaphore = calloc(1, sizeof(*semaphore));
   if (!semaphore) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory");
   semaphore->value = initial_value;
   pthread_mutex_init(&semaphore->mutex, NULL);
@@ -36,20 +37,20 @@ eyas_status_t eyas_hal_local_semaphore_create(eyas_hal_device_t* device, uint64_
   return NULL;
 }
 
-void eyas_hal_local_semaphore_destroy(eyas_hal_semaphore_t* base) {
-  local_semaphore_t* semaphore = local(base);
+void eyas_hal_cpu_semaphore_destroy(eyas_hal_semaphore_t* base) {
+  cpu_semaphore_t* semaphore = cpu(base);
   pthread_cond_destroy(&semaphore->changed);
   pthread_mutex_destroy(&semaphore->mutex);
   eyas_status_free(semaphore->failure);
   free(semaphore);
 }
 
-static eyas_status_t failure_of(const local_semaphore_t* semaphore) {
-  return eyas_status_annotate(eyas_status_clone(semaphore->failure), "semaphore failed");
+static eyas_status_t failure_of(const cpu_semaphore_t* semaphore) {
+  return eyas_status_clone(semaphore->failure);
 }
 
-eyas_status_t eyas_hal_local_semaphore_query(eyas_hal_semaphore_t* base, uint64_t* out_value) {
-  local_semaphore_t* semaphore = local(base);
+eyas_status_t eyas_hal_cpu_semaphore_query(eyas_hal_semaphore_t* base, uint64_t* out_value) {
+  cpu_semaphore_t* semaphore = cpu(base);
   pthread_mutex_lock(&semaphore->mutex);
   *out_value = semaphore->value;
   eyas_status_t status = failure_of(semaphore);
@@ -57,8 +58,8 @@ eyas_status_t eyas_hal_local_semaphore_query(eyas_hal_semaphore_t* base, uint64_
   return status;
 }
 
-eyas_status_t eyas_hal_local_semaphore_signal(eyas_hal_semaphore_t* base, uint64_t value) {
-  local_semaphore_t* semaphore = local(base);
+eyas_status_t eyas_hal_cpu_semaphore_signal(eyas_hal_semaphore_t* base, uint64_t value) {
+  cpu_semaphore_t* semaphore = cpu(base);
   pthread_mutex_lock(&semaphore->mutex);
   eyas_status_t status = failure_of(semaphore);
   if (!status && value <= semaphore->value) {
@@ -74,17 +75,17 @@ eyas_status_t eyas_hal_local_semaphore_signal(eyas_hal_semaphore_t* base, uint64
   return status;
 }
 
-void eyas_hal_local_semaphore_fail(eyas_hal_semaphore_t* base, eyas_status_t status) {
-  local_semaphore_t* semaphore = local(base);
+void eyas_hal_cpu_semaphore_fail(eyas_hal_semaphore_t* base, eyas_status_t status) {
+  cpu_semaphore_t* semaphore = cpu(base);
   pthread_mutex_lock(&semaphore->mutex);
   if (!semaphore->failure) semaphore->failure = eyas_status_clone(status);
   pthread_cond_broadcast(&semaphore->changed);
   pthread_mutex_unlock(&semaphore->mutex);
 }
 
-eyas_status_t eyas_hal_local_semaphore_wait(eyas_hal_semaphore_t* base, uint64_t value,
-                                            uint64_t timeout_ns) {
-  local_semaphore_t* semaphore = local(base);
+eyas_status_t eyas_hal_cpu_semaphore_wait(eyas_hal_semaphore_t* base, uint64_t value,
+                                          uint64_t timeout_ns) {
+  cpu_semaphore_t* semaphore = cpu(base);
   uint64_t deadline_ns = 0;
   bool bounded = timeout_ns != EYAS_HAL_FOREVER &&
                  eyas_checked_add(eyas_clock_now_ns(), timeout_ns, &deadline_ns);

@@ -1,6 +1,6 @@
 // Kernels that do nothing but multiply and add, or read. See eyas/measure.h.
-#ifndef EYAS_HAL_MEASURE_KERNELS_H_
-#define EYAS_HAL_MEASURE_KERNELS_H_
+#ifndef EYAS_MEASURE_KERNELS_H_
+#define EYAS_MEASURE_KERNELS_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,4 +18,4 @@ typedef struct eyas_measure_kernels_t {
 
 eyas_measure_kernels_t eyas_measure_kernels(void);
 
-#endif  // EYAS_HAL_MEASURE_KERNELS_H_
+#endif  // EYAS_MEASURE_KERNELS_H_

@@ -1,4 +1,4 @@
-#include "hal/measure_kernels.h"
+#include "measure/kernels.h"
 
 #include "base/cpu.h"
 

@@ -9,8 +9,8 @@
 //
 // The bytes are not trusted: whatever they are, loading and lookup stay inside the image. Code that
 // runs afterwards is the compiler's and is trusted.
-#ifndef EYAS_HAL_LOCAL_ELF_IMAGE_H_
-#define EYAS_HAL_LOCAL_ELF_IMAGE_H_
+#ifndef EYAS_HAL_CPU_ELF_IMAGE_H_
+#define EYAS_HAL_CPU_ELF_IMAGE_H_
 
 #include <stddef.h>
 
@@ -30,4 +30,4 @@ eyas_status_t eyas_hal_elf_image_lookup(const eyas_hal_elf_image_t* image, const
 // NULL is allowed.
 void eyas_hal_elf_image_unload(eyas_hal_elf_image_t* image);
 
-#endif  // EYAS_HAL_LOCAL_ELF_IMAGE_H_
+#endif  // EYAS_HAL_CPU_ELF_IMAGE_H_

@@ -1,11 +1,11 @@
 #define _GNU_SOURCE 1
-#include "hal/local/imports.h"
+#include "hal/cpu/imports.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hal/local/half.h"
+#include "base/half.h"
 
 // 128-bit division, from the compiler's own support library.
 __extension__ typedef __int128 int128_t;
