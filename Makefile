@@ -33,7 +33,7 @@ demo: build  ## a trained network names what is in two photographs, beside PyTor
 test: test-c test-python  ## C tests under sanitizers, then pytest; EYAS_HOST=x86-64-v3 make test: as on a machine with AVX2
 
 test-c: build  ## only the C tests
-	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" BUILD_DIR="$(CURDIR)/build/ctests" runtime/tests/run.sh
+	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" runtime/tests/run.sh
 
 test-python: build  ## only pytest, in parallel; ARGS='-k name' narrows it
 	$(RUN) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
