@@ -62,7 +62,7 @@ wheel: venv  ## a wheel for this Python and machine, in dist
 	@ls dist/*.whl
 
 test-wheel: build wheel  ## the wheel in a clean environment with NumPy alone; ARGS='--extras compiler,torch' compiles too
-	$(RUN) $(BIN)/python -m tests.packaging.wheel dist/*.whl $(ARGS)
+	$(RUN) $(BIN)/python -m tests.install.wheel dist/*.whl $(ARGS)
 
 lint: build  ## ruff, pyright, clang-format, and whether the generated pages are those that the code gives
 	$(BIN)/ruff check $(PYTHON_FOLDERS)
