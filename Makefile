@@ -23,7 +23,7 @@ PYTHON_FOLDERS := src tests benchmarks examples docs runtime
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-zoo fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
+.PHONY: help venv build demo test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-zoo fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -51,6 +51,9 @@ conformance-onnx: build  ## every node test of the onnx package; ARGS='--filter 
 
 conformance-zoo: build $(VENV)/.zoo  ## models of timm, transformers, torchvision and torch, and trained ones; ARGS='--only bert' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.zoo $(ARGS)
+
+compile-matrix: build  ## dispatches of the zoo through LLVM for every CPU, compiled and linked; goes on where it stopped; ARGS='--write docs/conformance.md'
+	$(RUN) $(BIN)/python -m tests.conformance.matrix $(ARGS)
 
 fuzz: build  ## random graphs against NumPy; ARGS='--graphs 20000 --seed 1 --jobs 2 --write docs/conformance.md' for the whole run
 	$(RUN) $(BIN)/python -m tests.fuzz $(ARGS)

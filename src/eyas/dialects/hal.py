@@ -137,7 +137,8 @@ class BarrierOp(Hal.Operation, name="barrier"):
 
 
 class SubmitOp(Hal.Operation, name="submit"):
-    """Runs a command buffer with a table of buffers for its slots, and waits."""
+    """Runs a command buffer with a table of buffers for its slots, after all that the call has submitted before. The
+    host goes on meanwhile; `hal.load` and the end of the call wait."""
 
     command_buffer: Operand[CommandBufferType]
     table: Sequence[Operand[BufferType]]

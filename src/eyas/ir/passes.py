@@ -103,10 +103,8 @@ class PassPipeline:
         return ",".join(str(step) for step in self.steps)
 
     @staticmethod
-    def parse(text: str) -> PassPipeline:
-        """Parses a comma-separated list; names that are not ours go to the upstream pass manager."""
-        from eyas.passes import lookup
-
+    def parse(text: str, lookup: Callable[[str], type[Pass] | None]) -> PassPipeline:
+        """Parses a comma-separated list; names that `lookup` does not know go to the upstream pass manager."""
         steps: list[Pass | Upstream] = []
         for name, options in _split_pipeline(text):
             ours = lookup(name)

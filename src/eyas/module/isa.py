@@ -211,7 +211,12 @@ OPS: tuple[Op, ...] = (
     _op(0x43, "cmd_fill", "cmd:r target:b pattern:i width:u", "records a fill with a pattern of 1, 2, 4 or 8 bytes"),
     _op(0x44, "cmd_copy", "cmd:r source:b target:b", "records a copy; both ranges have one length and do not overlap"),
     _op(0x45, "cmd_end", "cmd:r", "closes the recording"),
-    _op(0x46, "submit", "cmd:r table:r*", "runs a closed command buffer with `table` for its slots, and waits for it"),
+    _op(
+        0x46,
+        "submit",
+        "cmd:r table:r*",
+        "runs a closed command buffer with `table` for its slots, after all that was submitted before",
+    ),
     _op(
         0x48,
         "set_result",

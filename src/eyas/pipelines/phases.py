@@ -78,6 +78,11 @@ def _strategies(options: Options) -> dict[str, Any]:
     return {"target": str(options.target), "disable": options.disable}
 
 
+def _bindings(options: Options) -> dict[str, Any]:
+    """What passes are told that bound the tensors of a dispatch."""
+    return {"max_bindings": options.target.limits.max_bindings}
+
+
 def _input(options: Options) -> list[Pass | Upstream]:
     return [_make("verify-input-contract")]
 
@@ -110,6 +115,7 @@ def _change_filters(options: Options) -> list[Pass | Upstream]:
 
 def _dispatch(options: Options) -> list[Pass | Upstream]:
     return [
+        _make("split-concats", **_bindings(options)),
         # Sizes first: once ops are in executables, nobody can ask them for their shapes.
         _make("convert-float-sizes"),
         _make("tie-shapes"),
@@ -121,7 +127,8 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
         _make("fold-index-ranges"),
         Upstream("canonicalize,cse"),
         _make("convert-reshapes-to-flow"),
-        _make("form-dispatches", fuse="form-dispatches" not in options.disable),
+        _make("form-dispatches", fuse="form-dispatches" not in options.disable, **_bindings(options)),
+        _make("pack-bindings", **_bindings(options)),
         _make("outline-dispatches"),
         Upstream("cse"),
         _make("deduplicate-executables"),

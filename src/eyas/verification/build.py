@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,6 +29,18 @@ class Build:
     workers: int = 0
     runs: int = 1
     target: Target = field(default_factory=Target.host)
+
+    @property
+    def flags(self) -> list[str]:
+        """What tells a command to compile for the same target and to run on the same device."""
+        target = [] if self.target == Target.host() else [f"--target {shlex.quote(str(self.target))}"]
+        return target + ([] if self.device == "local-task" else [f"--device {shlex.quote(self.device)}"])
+
+    @property
+    def plain(self) -> Build:
+        """This machine, all optional left out: what a program without a framework is compared with."""
+        host = Build(threads=self.threads, workers=self.workers)
+        return replace(host, disable=host.switches)
 
     @property
     def switches(self) -> tuple[str, ...]:

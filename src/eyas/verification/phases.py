@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eyas.errors import EyasError
+from eyas.ir import mlir
 from eyas.pipelines.request import Phase
 from eyas.program.dtypes import numpy_dtype
 from eyas.program.program import ImportedProgram
@@ -21,7 +22,7 @@ def explain(build: Build, found: Reproducer, tolerance: Tolerance) -> str:
         try:
             program = found.program()
             results = _after(program, phase, build, found.piece.inputs)
-        except (EyasError, RuntimeError, KeyError, TypeError, AssertionError) as error:
+        except (EyasError, mlir.MLIRError, RuntimeError, KeyError, TypeError, AssertionError) as error:
             return f"what {name} left cannot be evaluated on its own: {str(error).splitlines()[0]}"
         if not compare(results[0], found.expected, tolerance).ok:
             if phase is None:

@@ -46,7 +46,7 @@ class Reproducer:
     def program(self) -> ImportedProgram:
         return import_text(self.piece.text, "repro.mlir")
 
-    def write(self, folder: Path, note: str = "") -> str:
+    def write(self, folder: Path, build: Build, note: str = "") -> str:
         """Writes the folder; returns the command that runs it."""
         folder.mkdir(parents=True, exist_ok=True)
         for old in [*folder.glob("input_*.npy"), *folder.glob("expected_*.npy")]:
@@ -56,7 +56,7 @@ class Reproducer:
             np.save(folder / f"input_{index}.npy", array)
         np.save(folder / "expected_0.npy", self.expected)
         flags = [f"--input @{shlex.quote(str(folder / f'input_{i}.npy'))}" for i in range(len(self.piece.inputs))]
-        command = " ".join(["eyas run", shlex.quote(str(folder / "repro.mlir")), *flags])
+        command = " ".join(["eyas run", shlex.quote(str(folder / "repro.mlir")), *flags, *build.flags])
         (folder / "README.md").write_text(
             f"The result of `repro.mlir` on these inputs is not `expected_0.npy`: {self.difference.reason}.\n"
             f"It is the layer `{self.layer}`.{' ' + note if note else ''}\n\n"

@@ -10,7 +10,9 @@ import numpy as np
 
 from eyas.errors import UsageError
 from eyas.program.dtypes import numpy_dtype
+from eyas.program.examples import random_array
 from eyas.program.program import ImportedProgram
+from eyas.targets import Target
 from eyas.verification import phases, reproducer
 from eyas.verification.bisect import Blame, bisect
 from eyas.verification.build import Build
@@ -34,6 +36,7 @@ def verify(
     reproducer: str | Path | None = None,
     seed: int = 0,
     disable: Sequence[str] = (),
+    target: str = "llvm-cpu",
     device: str = "local-task",
     threads: int | None = None,
     workers: int = 0,
@@ -46,12 +49,13 @@ def verify(
     from `seed` are used, where shapes are known. The error of a layer is its largest difference relative to its largest
     magnitude; `rtol` and `atol` replace the tolerances of its element type. On a mismatch `bisect` names the pass or
     strategy to blame, and `reproducer` is a folder for the smallest piece of the program that is still wrong. With
-    `runs` above 1 each program is called that often, and a result that changes counts.
+    `runs` above 1 each program is called that often, and a result that changes counts. `target` and `device` are those
+    of `eyas.compile`: portable modules and other devices are verified as machine code is.
 
         report = eyas.verify(model, (x,), bisect=True)
         assert report.ok, report
     """
-    build = Build(device, threads, tuple(disable), workers, runs)
+    build = Build(device, threads, tuple(disable), workers, runs, Target.parse(target))
     traced = _takes_examples(model, (inputs, kwargs or {}))
     source = open_source(model, inputs if traced else (), (kwargs or {}) if traced else {}, dynamic_shapes, build)
 
@@ -95,7 +99,7 @@ def run(
         _name_culprit(report, tracer, found)
     if folder is not None and found is not None:
         blame = f"To blame: {report.blame.name}." if report.blame and report.blame.culprits else ""
-        report.reproducer, report.command = str(folder), found.write(Path(folder), blame)
+        report.reproducer, report.command = str(folder), found.write(Path(folder), build, blame)
         report.reproducer_ops = found.piece.ops
         report.reproducer_dispatches = found.dispatches(build)
     return report
@@ -150,8 +154,6 @@ def _as_array(leaf: Any, dtype: str) -> np.ndarray:
 
 def random_inputs(program: ImportedProgram, seed: int) -> list[np.ndarray]:
     """Arrays of the signature's shapes."""
-    from eyas.cli.common import random_array
-
     arrays = []
     for index, argument in enumerate(program.signature.arguments):
         if not all(isinstance(dim, int) for dim in argument.dims):

@@ -12,7 +12,7 @@ from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
-from eyas.passes.dispatch.grouping import Group, Role, form_groups, role_of
+from eyas.passes.dispatch.grouping import MAX_TENSORS, Group, Role, form_groups, role_of
 from eyas.passes.dispatch.shapes import dims_of
 
 # Larger intermediates go through the arena instead of a workgroup's stack.
@@ -35,11 +35,12 @@ class FormDispatches(Pass):
 
     name: ClassVar[str] = "form-dispatches"
     fuse: bool = True
+    max_bindings: int = MAX_TENSORS
 
     def run(self, module: mlir.Module) -> None:
         for function in functions(module):
             block = entry_block(function)
-            groups, reasons = form_groups(block, self.fuse)
+            groups, reasons = form_groups(block, self.fuse, min(self.max_bindings, MAX_TENSORS))
             for op, reason in reasons.items():
                 op.attributes[flow.NOT_FUSED] = mlir.StringAttr.get(reason)
             _sort(block, groups)

@@ -31,8 +31,9 @@ _MANY_ROWS = 1024
 # Fewer rows than this starve the cores when there is much work in each.
 _MIN_ROWS = 16
 _SMALL_WORK = 65_536
-# Bindings of one dispatch; Vulkan guarantees no more storage buffers than this on most devices.
+
 MAX_TENSORS = 24
+"""Tensors of one dispatch, where the target does not ask for fewer: more make long code and gain nothing."""
 
 
 class Role(Enum):
@@ -175,11 +176,13 @@ def _dims_in(map_: mlir.AffineMap) -> set[int]:
     return {expr.position for expr in map_.results if isinstance(expr, mlir.AffineDimExpr)}
 
 
-def form_groups(block: mlir.Block, fuse: bool = True) -> tuple[list[Group], dict[mlir.Operation, str]]:
+def form_groups(
+    block: mlir.Block, fuse: bool = True, max_tensors: int = MAX_TENSORS
+) -> tuple[list[Group], dict[mlir.Operation, str]]:
     """Groups in order of their first op, and why ops did not join the group of an operand (for `eyas explain`).
 
     Without `fuse` each op stays alone."""
-    forming = Forming(fuse)
+    forming = Forming(fuse, max_tensors)
     for view in block.operations:
         forming.visit(view.operation)
     return [group for group in forming.groups if group.ops], forming.reasons
@@ -188,8 +191,8 @@ def form_groups(block: mlir.Block, fuse: bool = True) -> tuple[list[Group], dict
 class Forming:
     """Groups so far, as the ops of a block are visited in order."""
 
-    def __init__(self, fuse: bool = True):
-        self.fuse = fuse
+    def __init__(self, fuse: bool = True, max_tensors: int = MAX_TENSORS):
+        self.fuse, self.max_tensors = fuse, max_tensors
         self.groups: list[Group] = []
         self.reasons: dict[mlir.Operation, str] = {}
         self.dependencies = Dependencies()
@@ -251,6 +254,8 @@ class Forming:
             return "its producer runs alone"
         if self.dependencies.are_apart(group.ops[0], op):
             return "it also needs a later result that depends on the same producer"
+        if len(_tensors_of(group.ops + [op])) > self.max_tensors:
+            return f"the dispatch would have more than {self.max_tensors} tensors"
         return _why_not_fit(op, role, group)
 
     def _merge_siblings(self, op: mlir.Operation, joined: Group) -> None:
@@ -262,7 +267,7 @@ class Forming:
                 continue
             merged = _in_order(joined.ops + other.ops)
             extracted = {defining_op(value) for member in merged for value in _extracted_tensors(member)}
-            if len(_bound_tensors(merged)) > MAX_TENSORS or extracted & set(merged):
+            if len(_bound_tensors(merged)) > self.max_tensors or extracted & set(merged):
                 continue
             if self.dependencies.are_apart(joined.ops[0], other.ops[0]):
                 continue
@@ -307,8 +312,6 @@ def _is_corner_of_transform(op: mlir.Operation) -> bool:
 
 def _why_not_fit(op: mlir.Operation, role: Role, group: Group) -> str | None:
     """What an op and a group have against each other, dependencies apart."""
-    if len(_tensors_of(group.ops + [op])) > MAX_TENSORS:
-        return f"the dispatch would have more than {MAX_TENSORS} tensors"
     extracted = [defining_op(value) for value in _extracted_tensors(op)]
     if any(owner is not None and owner in group.ops for owner in extracted):
         return "it reads its producer at computed positions"
