@@ -40,6 +40,7 @@ def test_c_tests(plain_build):
 
 
 def test_c_tests_with_sanitizers(sanitized_build):
+    assert built_tests(sanitized_build)
     for test in built_tests(sanitized_build):
         run([test], env=ASAN)
 
