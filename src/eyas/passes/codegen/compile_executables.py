@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
 from torch_mlir import ir as mlir
 
 from eyas.cache.store import Store
@@ -17,9 +18,9 @@ from eyas.codegen.common.backend import CompiledDispatch
 from eyas.codegen.dispatch_cache import DispatchCache
 from eyas.codegen.jobs import Caution, Job
 from eyas.dialects import codegen, flow, hal
-from eyas.ir import Pass
 from eyas.ir.walk import find_ops
 from eyas.passes.hal.pack_weights import unpacked_key
+from eyas.passes.targeted import TargetedPass
 from eyas.targets import Target
 
 _ENTRY = "dispatch"
@@ -27,14 +28,13 @@ _ENTRY = "dispatch"
 
 
 @dataclass(frozen=True)
-class CompileExecutables(Pass):
+class CompileExecutables(TargetedPass):
     """Compiles each function marked `flow.executable` for the target, in parallel, and links the objects.
 
     `disable` names strategies that may not be used (`contraction`, `rows`); plain loops remain.
     """
 
     name: ClassVar[str] = "compile-executables"
-    target: str = "llvm-cpu"
     disable: tuple[str, ...] = ()
     workers: int = 0
     on_done: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
@@ -43,7 +43,7 @@ class CompileExecutables(Pass):
     """Where dispatches that were compiled before are looked for."""
 
     def run(self, module: mlir.Module) -> None:
-        target = Target.parse(self.target)
+        target = self.target
         backend = backend_of(target)
         kernels = [op for op in module.body.operations if flow.is_executable(op)]
         if not kernels:
@@ -55,14 +55,15 @@ class CompileExecutables(Pass):
         plain = {_name(op): _packed(op) for op, one in zip(kernels, compiled, strict=True) if _gave_up_schedule(one)}
         _unpack(module, plain)
         with mlir.InsertionPoint(module.body), mlir.Location.unknown():
-            hal.ExecutableOp(
+            executable = hal.ExecutableOp(
                 mlir.StringAttr.get("kernels"),
                 mlir.StringAttr.get(str(target)),
                 mlir.StringAttr.get(backend.format(target)),
                 mlir.StringAttr.get(",".join(target.required_features)),
                 mlir.ArrayAttr.get(exports),
-                mlir.StringAttr.get(image.hex()),
             )
+            code = mlir.DenseElementsAttr.get(np.frombuffer(image, np.uint8), signless=True)
+            executable.operation.attributes[hal.IMAGE] = code
         for op in kernels:
             op.operation.erase()
 
