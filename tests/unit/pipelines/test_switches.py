@@ -64,9 +64,10 @@ def content(result: driver.Result) -> tuple:
     """All of a module but its manifest, and the strategies."""
     program = result.program
     assert program is not None
-    weights = [(one.name, one.offset) for one in program.program.parameters]
-    kernels = [(one["name"], one["strategy"], one["knobs"]) for one in program.manifest["kernels"]]
-    return program.program, dict(program.images), weights, kernels
+    (variant,) = program.variants
+    weights = [(one.name, one.offset) for one in variant.program.parameters]
+    kernels = [(one["name"], one["strategy"], one["knobs"]) for one in variant.manifest["kernels"]]
+    return variant.program, dict(variant.executables), weights, kernels
 
 
 @pytest.mark.parametrize(("name", "target"), PAIRS)
