@@ -41,7 +41,9 @@ struct Context {
 
   // Called before anything that runs on the context, so that what was submitted earlier is done.
   void wait_for_queue() const {
-    if (before.is_valid() && !before.is_none()) before();
+    if (!before.is_valid() || before.is_none()) return;
+    const nb::object held = before;  // the queue may let go of it meanwhile
+    held();
   }
 
   nb::object loaded;

@@ -8,13 +8,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from eyas.errors import EyasError, require
+from eyas.errors import CompileWarning, EyasError, require
 
 if TYPE_CHECKING:
     from eyas.api import compile, export, training_step
     from eyas.frontends.entries import Entry
     from eyas.frontends.torch.training import TrainingStep
     from eyas.runtime import Device, DeviceTensor, Module, devices, load
+    from eyas.runtime.futures import Future
     from eyas.targets import Target
     from eyas.verification.verify import verify
 
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "Device": "eyas.runtime",
+    "Future": "eyas.runtime.futures",
     "DeviceTensor": "eyas.runtime",
     "devices": "eyas.runtime",
     "Entry": "eyas.frontends.entries",
@@ -38,10 +40,12 @@ _LAZY = {
 _COMPILES = ("compile", "export", "training_step", "verify")
 
 __all__ = [
+    "CompileWarning",
     "Device",
     "DeviceTensor",
     "Entry",
     "EyasError",
+    "Future",
     "Module",
     "Target",
     "TrainingStep",

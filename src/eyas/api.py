@@ -18,7 +18,7 @@ from eyas.pipelines.request import Request, Services, Watcher
 from eyas.runtime import Device, Module
 from eyas.runtime.device import as_device
 from eyas.runtime.module import load_open_file
-from eyas.targets import Target
+from eyas.targets import Target, parse_targets
 
 if TYPE_CHECKING:
     from eyas.program.program import ImportedProgram, Signature
@@ -29,7 +29,7 @@ def compile(
     example_inputs: Sequence[Any] = (),
     *,
     kwargs: Mapping[str, Any] | None = None,
-    target: str = "llvm-cpu",
+    target: str | Target | Sequence[str | Target] = "llvm-cpu",
     dynamic_shapes: Any = None,
     carry: Mapping[int, int] | None = None,
     device: Device | str = "local-task",
@@ -48,7 +48,8 @@ def compile(
     means that argument 0 starts as its example and is replaced by result 0 after each call. `disable` leaves passes or
     strategies out, `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory
     for intermediate values. `progress` shows it on stderr: None means when that is a terminal. Without `cache` nothing
-    that was compiled before is used or kept. A module for another `target` can only be saved.
+    that was compiled before is used or kept. Several targets give one module with a variant for each, of which the best
+    that a machine can run is chosen when it is loaded. A module for another machine can only be saved.
 
         module = eyas.compile(model, (x,))
         module(x); module.save("model.eyas")
@@ -71,14 +72,14 @@ def compile(
         kwargs or {},
         dynamic_shapes,
         carry,
-        (Target.parse(target),),
+        parse_targets(target),
         tuple(disable),
         max_arena_bytes,
     )
     shown = _progress(sys.stderr.isatty() if progress is None else progress)
     services = Services(open_store() if cache else None, dump=Path(dump_phases) if dump_phases else None)
     services = replace(services, watchers=(*services.watchers, *shown))
-    return _load(driver.compile(request, services).open(), request.targets[0], device)
+    return _load(driver.compile(request, services).open(), request.targets, device)
 
 
 def _progress(wanted: bool) -> tuple[Watcher, ...]:
@@ -105,11 +106,11 @@ def training_step(
     return compile(TrainingStep(model, loss, optimizer), example_batch, **options)
 
 
-def _load(file: IO[bytes], target: Target, device: Device) -> Module:
+def _load(file: IO[bytes], targets: Sequence[Target], device: Device) -> Module:
     try:
         return load_open_file(file, device)
     except ModuleError as error:
-        if target.runs_here:
+        if any(target.runs_here for target in targets):
             raise
         return ForeignModule(file, error)
 

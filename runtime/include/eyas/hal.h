@@ -137,7 +137,10 @@ typedef enum eyas_hal_access_bits_t {
 } eyas_hal_access_bits_t;
 
 // Allocates `length` bytes (0 is allowed) with undefined contents in memory that has at least the
-// bits of `memory` (0: the driver's choice).
+// bits of `memory` (0: the driver's choice) and serves `usage`. EYAS_HAL_USAGE_MAP asks for memory
+// that the host sees. Every device has memory near it for dispatches and transfers, and memory that
+// the host sees for transfers; only where its info says host_visible are they the same, and asking
+// for more elsewhere fails with INCOMPATIBLE.
 eyas_status_t eyas_hal_buffer_allocate(eyas_hal_device_t* device, uint32_t memory, uint32_t usage,
                                        uint64_t length, eyas_hal_buffer_t** out_buffer);
 
@@ -175,6 +178,11 @@ void eyas_hal_buffer_unmap(eyas_hal_buffer_t* buffer);
 eyas_status_t eyas_hal_buffer_write(eyas_hal_buffer_t* buffer, uint64_t offset, const void* data,
                                     uint64_t length);
 eyas_status_t eyas_hal_buffer_read(eyas_hal_buffer_t* buffer, uint64_t offset, void* data,
+                                   uint64_t length);
+
+// Copies between buffers of one device, which must not overlap. Blocking.
+eyas_status_t eyas_hal_buffer_copy(eyas_hal_buffer_t* source, uint64_t source_offset,
+                                   eyas_hal_buffer_t* target, uint64_t target_offset,
                                    uint64_t length);
 
 //===-- Executables -----------------------------------------------------------------------------//
@@ -360,12 +368,17 @@ typedef struct eyas_hal_submission_t {
 // offset + length, and that nothing read-only is written. Submissions of one thread to one device
 // run one after the other. Those of several threads may overlap: what one needs of another is
 // ordered by semaphores, or by waiting in between. Submissions of one command buffer never overlap.
-// Everything a submission names must stay alive until it has finished. A submission that these
-// checks refuse has no effect, on its semaphores neither.
+// A submission that these checks refuse has no effect, on its semaphores neither.
 //
-// A local device works on the calling thread: submit returns when the work is done, and blocks
-// until its waits are reached, so what they wait for is submitted before, or by another thread. On
-// other drivers it may return earlier: wait for a signal, or for idle, before reading results.
+// The device keeps what a submission names alive until it has finished: the caller may let go of
+// it at once. Memory of the host behind an import is the caller's to keep.
+//
+// Where the device's info does not say `asynchronous` the work is done on the calling thread:
+// submit blocks until its waits are reached, so what they wait for is submitted before, or by
+// another thread; it returns when the work is done, and a failure of the work is its result. On an
+// asynchronous device it returns at once, and the failure is that of the semaphores it would have
+// signalled: wait for one before reading results. A submission whose waits are not reached yet
+// holds up no other. In a forked child such a device fails with FAILED_PRECONDITION.
 eyas_status_t eyas_hal_device_submit(eyas_hal_device_t* device,
                                      const eyas_hal_submission_t* submission);
 

@@ -256,3 +256,19 @@ eyas_status_t eyas_hal_buffer_read(eyas_hal_buffer_t* buffer, uint64_t offset, v
                                    uint64_t length) {
   return transfer(buffer, EYAS_HAL_ACCESS_READ, offset, data, length);
 }
+
+eyas_status_t eyas_hal_buffer_copy(eyas_hal_buffer_t* source, uint64_t source_offset,
+                                   eyas_hal_buffer_t* target, uint64_t target_offset,
+                                   uint64_t length) {
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_check_range(source, source_offset, &length, "source"));
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_check_range(target, target_offset, &length, "target"));
+  EYAS_RETURN_IF_ERROR(check_access(target, EYAS_HAL_ACCESS_WRITE));
+  if (source->device != target->device) {
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "the buffers are of two devices");
+  }
+  if (length == 0) return NULL;
+  if (!source->host || !target->host) {
+    return copy_now(source, source_offset, target, target_offset, length);
+  }
+  return eyas_hal_buffer_write(target, target_offset, (char*)source->host + source_offset, length);
+}

@@ -86,7 +86,7 @@ struct eyas_hal_buffer_t {
 typedef struct eyas_hal_export_needs_t {
   uint32_t binding_count;
   uint32_t constant_count;
-  uint64_t writes;  // bit i: binding i is written
+  uint64_t writes[EYAS_HAL_MAX_BINDINGS / 64];  // bit i % 64 of i / 64: binding i is written
 } eyas_hal_export_needs_t;
 
 struct eyas_hal_executable_t {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
-#include "hal/driver.h"
 
 static eyas_status_t no_memory(void) {
   return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a context");
@@ -64,6 +63,9 @@ static void destroy(eyas_context_t* c) {
   for (uint32_t i = 0; c->globals && i < p->global_count; ++i) eyas_vm_ref_clear(c, &c->globals[i]);
   for (uint32_t i = 0; c->states && i < p->state_count; ++i)
     eyas_hal_buffer_release(c->states[i].hal);
+  eyas_hal_command_buffer_release(c->reset);
+  eyas_hal_semaphore_release(c->timeline);
+  free(c->timed);
   eyas_vm_release_cached(c);
   eyas_hal_profile_clear(&c->profile);
   eyas_bump_free(&c->memory);
@@ -102,37 +104,10 @@ void eyas_context_release(eyas_context_t* context) {
   if (context && eyas_ref_release(&context->ref)) destroy(context);
 }
 
-static eyas_status_t import_arg(eyas_context_t* c, const eyas_tensor_t* arg,
-                                eyas_vm_buffer_t* buffer) {
-  static uint8_t nothing[64]
-      __attribute__((aligned(64)));  // tensors without elements need no memory
-  if (arg->buffer) {                 // checked before
-    return eyas_hal_buffer_view(arg->buffer, EYAS_HAL_ACCESS_READ, 0, buffer->capacity,
-                                &buffer->hal);
-  }
-  return eyas_hal_buffer_import(c->device, EYAS_HAL_USAGE_ALL, EYAS_HAL_ACCESS_READ,
-                                arg->data ? (void*)arg->data : nothing, buffer->capacity, NULL,
-                                NULL, &buffer->hal);
-}
-
-static eyas_status_t import_args(eyas_context_t* c, const eyas_tensor_t* args, uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i) {
-    uint64_t bytes = eyas_dtype_bytes(args[i].dtype);
-    for (uint32_t k = 0; k < args[i].rank; ++k)
-      bytes *= (uint64_t)args[i].dims[k];  // checked before
-    eyas_vm_buffer_t* buffer = &c->args[i];
-    buffer->references = 1;
-    buffer->origin = EYAS_VM_ORIGIN_ARGUMENT;
-    buffer->capacity = bytes;
-    EYAS_RETURN_IF_ERROR(import_arg(c, &args[i], buffer));
-  }
-  return NULL;
-}
-
 static eyas_status_t invoke(eyas_context_t* c, const eyas_function_t* f,
                             const eyas_tensor_t* args) {
   const eyas_signature_t* s = &f->signature;
-  EYAS_RETURN_IF_ERROR(import_args(c, args, s->arg_count));
+  EYAS_RETURN_IF_ERROR(eyas_vm_import_args(c, args, s->arg_count));
   memcpy(c->i64s, f->initial, f->i64_count * sizeof(*c->i64s));
   EYAS_RETURN_IF_ERROR(eyas_vm_run(c, f, args));
   for (uint32_t i = 0; i < s->result_count; ++i) {
@@ -166,6 +141,8 @@ eyas_status_t eyas_context_invoke(eyas_context_t* context, uint32_t function,
   if (!status) {
     context->state_written = false;
     status = invoke(context, f, args);
+    // What the device found comes before what the host made of it.
+    status = eyas_status_join(eyas_vm_wait(context), status);
     if (status && context->state_written) eyas_vm_tear_states(context);
     for (uint32_t i = 0; i < f->ref_count; ++i) eyas_vm_ref_clear(context, &context->refs[i]);
     for (uint32_t i = 0; i < s->arg_count; ++i) {

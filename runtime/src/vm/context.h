@@ -1,6 +1,6 @@
 // The insides of a context, shared by its files: context.c (life and calls), memory.c (buffers and
-// references), state.c (state variables), signature.c (what may be passed), interpreter.c
-// (instructions), profile.c (submission).
+// references), args.c (arguments), state.c (state variables), signature.c (what may be passed),
+// interpreter.c (instructions), submit.c (submission, waiting, times).
 #ifndef EYAS_VM_CONTEXT_H_
 #define EYAS_VM_CONTEXT_H_
 
@@ -27,8 +27,16 @@ struct eyas_context_t {
   eyas_context_options_t options;
   eyas_vm_buffer_t* parameters;  // the loaded module's, counted by this context
   eyas_vm_buffer_t* states;
-  bool* states_torn;   // a call failed while it was writing
-  bool state_written;  // by the call at hand, or may have been
+  bool* states_torn;                 // a call failed while it was writing
+  bool state_written;                // by the call at hand, or may have been
+  eyas_hal_command_buffer_t* reset;  // gives the variables their first values
+  // Of asynchronous devices; see submit.c.
+  eyas_hal_semaphore_t* timeline;  // NULL: nothing is under way
+  uint64_t submitted;              // where the timeline is when all is done
+  uint64_t state_point;  // where it is after the first submission that writes state; 0: none
+  eyas_hal_command_buffer_t** timed;  // under way with profiling
+  uint32_t timed_count;
+  uint32_t timed_capacity;
   eyas_vm_ref_t* globals;
   eyas_vm_pack_memo_t* pack_memos;
   eyas_vm_buffer_t* args;  // as many as the greatest signature has
@@ -60,6 +68,10 @@ eyas_status_t eyas_vm_commands_create(eyas_context_t* context, uint32_t slot_cou
 eyas_status_t eyas_vm_commands_hold(eyas_vm_commands_t* commands, eyas_vm_buffer_t* buffer);
 void eyas_vm_release_cached(eyas_context_t* context);
 
+// Memory near the device that the caller may keep; mapped where that costs nothing.
+eyas_status_t eyas_vm_allocate_result(eyas_context_t* context, uint64_t bytes,
+                                      eyas_hal_buffer_t** out_buffer);
+
 // state.c
 
 // Allocates the state variables and gives them their first values.
@@ -87,9 +99,23 @@ eyas_status_t eyas_vm_check_result(const eyas_signature_t* signature, uint32_t i
 eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* function,
                           const eyas_tensor_t* args);
 
-// profile.c
+// args.c
 
-// Submits, waits, and notes the times when the context profiles.
+// Gives every argument a buffer that the device reads.
+eyas_status_t eyas_vm_import_args(eyas_context_t* context, const eyas_tensor_t* args,
+                                  uint32_t count);
+
+// submit.c
+
+// Submits commands of the VM's own behind what the context has submitted before.
 eyas_status_t eyas_vm_submit(eyas_context_t* context, const eyas_hal_submission_t* submission);
+// The same for commands that the program recorded: their times are noted when the context profiles.
+eyas_status_t eyas_vm_submit_recorded(eyas_context_t* context,
+                                      const eyas_hal_submission_t* submission, bool writes_state);
+// Waits for all that the context has submitted; its failure, if it has failed.
+eyas_status_t eyas_vm_wait(eyas_context_t* context);
+// Copies to the start of `target`, in the order of submissions.
+eyas_status_t eyas_vm_copy(eyas_context_t* context, eyas_hal_buffer_t* source, uint64_t offset,
+                           eyas_hal_buffer_t* target, uint64_t bytes);
 
 #endif  // EYAS_VM_CONTEXT_H_

@@ -143,18 +143,18 @@ static eyas_status_t run_submit(frame_t* f, const uint32_t* w) {
   EYAS_RETURN_IF_ERROR(as_commands(f, w[1], &commands));
   if (!commands->ended)
     return eyas_status_make(EYAS_STATUS_INTERNAL, "commands are submitted before cmd_end");
-  if (commands->writes_state) f->context->state_written = true;
+  bool writes_state = commands->writes_state;
   eyas_hal_range_t* table = f->context->table;
   for (uint32_t i = 0; i < w[2]; ++i) {
     const eyas_vm_ref_t* ref = &f->refs[w[3 + i]];
     if (ref->kind == EYAS_VM_COMMANDS) return wrong_kind(ref, "a buffer");
     bool null = ref->kind == EYAS_VM_NULL;
-    if (!null && ref->buffer->origin == EYAS_VM_ORIGIN_STATE) f->context->state_written = true;
+    writes_state |= !null && ref->buffer->origin == EYAS_VM_ORIGIN_STATE;
     table[i] = (eyas_hal_range_t){null ? NULL : ref->buffer->hal, ref->offset, ref->length};
   }
   eyas_hal_submission_t submission = {
       .commands = commands->hal, .table = table, .table_count = w[2]};
-  return eyas_vm_submit(f->context, &submission);
+  return eyas_vm_submit_recorded(f->context, &submission, writes_state);
 }
 
 static eyas_status_t run_pack(frame_t* f, const uint32_t* w, const uint32_t** next) {
@@ -202,6 +202,7 @@ static eyas_status_t run_load(frame_t* f, const uint32_t* w) {
   eyas_vm_ref_t* ref = NULL;
   uint64_t offset = 0, raw = 0;
   EYAS_RETURN_IF_ERROR(element_place(f, w[2], w[3], w[4], &ref, &offset));
+  EYAS_RETURN_IF_ERROR(eyas_vm_wait(f->context));
   EYAS_RETURN_IF_ERROR(eyas_hal_buffer_read(ref->buffer->hal, offset, &raw, element_bytes[w[4]]));
   int64_t value = (int64_t)raw;
   switch (w[4]) {
@@ -219,6 +220,7 @@ static eyas_status_t run_store(frame_t* f, const uint32_t* w) {
   eyas_vm_ref_t* ref = NULL;
   uint64_t offset = 0;
   EYAS_RETURN_IF_ERROR(element_place(f, w[2], w[3], w[4], &ref, &offset));
+  EYAS_RETURN_IF_ERROR(eyas_vm_wait(f->context));  // something may be reading what was there
   if (ref->buffer->origin == EYAS_VM_ORIGIN_STATE) f->context->state_written = true;
   int64_t value = w[4] == EYAS_VM_ELEMENT_I1 ? f->i64s[w[1]] != 0 : f->i64s[w[1]];
   return eyas_hal_buffer_write(ref->buffer->hal, offset, &value, element_bytes[w[4]]);
@@ -237,13 +239,9 @@ static eyas_status_t run_set_result(frame_t* f, const uint32_t* w) {
   if (ref->buffer->origin == EYAS_VM_ORIGIN_RESULT && ref->offset == 0) {
     result.buffer = eyas_hal_buffer_retain(ref->buffer->hal);
   } else {
-    void* pointer = NULL;
-    EYAS_RETURN_IF_ERROR(
-        eyas_hal_buffer_map(ref->buffer->hal, EYAS_HAL_ACCESS_READ, ref->offset, bytes, &pointer));
-    eyas_status_t status =
-        eyas_hal_buffer_allocate(context->device, 0, EYAS_HAL_USAGE_ALL, bytes, &result.buffer);
-    if (!status) status = eyas_hal_buffer_write(result.buffer, 0, pointer, bytes);
-    eyas_hal_buffer_unmap(ref->buffer->hal);
+    eyas_status_t status = eyas_vm_allocate_result(context, bytes, &result.buffer);
+    if (!status)
+      status = eyas_vm_copy(context, ref->buffer->hal, ref->offset, result.buffer, bytes);
     if (status) {
       eyas_hal_buffer_release(result.buffer);
       return status;

@@ -97,6 +97,14 @@ static eyas_vm_buffer_t* take_transient(eyas_context_t* context, uint64_t bytes)
   return buffer;
 }
 
+eyas_status_t eyas_vm_allocate_result(eyas_context_t* context, uint64_t bytes,
+                                      eyas_hal_buffer_t** out_buffer) {
+  uint32_t usage = EYAS_HAL_USAGE_DISPATCH | EYAS_HAL_USAGE_TRANSFER;
+  if (context->loaded->info.host_visible) usage |= EYAS_HAL_USAGE_MAP;
+  return eyas_hal_buffer_allocate(context->device, EYAS_HAL_MEMORY_DEVICE_LOCAL, usage, bytes,
+                                  out_buffer);
+}
+
 eyas_status_t eyas_vm_allocate(eyas_context_t* context, int64_t bytes, uint32_t kind,
                                eyas_vm_ref_t* target) {
   if (bytes < 0) {
@@ -110,8 +118,11 @@ eyas_status_t eyas_vm_allocate(eyas_context_t* context, int64_t bytes, uint32_t 
     if (!buffer) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a buffer");
     buffer->capacity = (uint64_t)bytes;
     buffer->origin = transient ? EYAS_VM_ORIGIN_TRANSIENT : EYAS_VM_ORIGIN_RESULT;
-    eyas_status_t status = eyas_hal_buffer_allocate(context->device, 0, EYAS_HAL_USAGE_ALL,
-                                                    (uint64_t)bytes, &buffer->hal);
+    eyas_status_t status =
+        transient ? eyas_hal_buffer_allocate(context->device, EYAS_HAL_MEMORY_DEVICE_LOCAL,
+                                             EYAS_HAL_USAGE_DISPATCH | EYAS_HAL_USAGE_TRANSFER,
+                                             (uint64_t)bytes, &buffer->hal)
+                  : eyas_vm_allocate_result(context, (uint64_t)bytes, &buffer->hal);
     if (status) {
       buffer->next = context->free_headers;
       context->free_headers = buffer;

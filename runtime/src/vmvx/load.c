@@ -11,7 +11,7 @@ static eyas_status_t no_memory(void) {
   return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for an executable");
 }
 
-static eyas_status_t check_header(const eyas_vmvx_function_t* f) {
+static eyas_status_t check_counts(const eyas_vmvx_function_t* f) {
   const struct {
     const char* what;
     uint32_t value, limit;
@@ -26,7 +26,15 @@ static eyas_status_t check_header(const eyas_vmvx_function_t* f) {
     return eyas_status_make(EYAS_STATUS_CORRUPT, "it has %u %s; the limit is %u", counts[i].value,
                             counts[i].what, counts[i].limit);
   }
-  if (f->binding_count < 64 && f->writes >> f->binding_count) {
+  return NULL;
+}
+
+// A bit for each binding that is written, in as many words as that takes, at least one.
+static eyas_status_t read_writes(eyas_reader_t* r, eyas_vmvx_function_t* f) {
+  for (uint32_t i = 0; i == 0 || i * 64 < f->binding_count; ++i) {
+    uint32_t inside = f->binding_count - i * 64;
+    f->writes[i] = eyas_read_u64(r);
+    if (inside >= 64 || !(f->writes[i] >> inside)) continue;
     return eyas_status_make(EYAS_STATUS_CORRUPT, "it says to write bindings beyond its %u",
                             f->binding_count);
   }
@@ -49,13 +57,13 @@ static eyas_status_t read_function(eyas_reader_t* r, eyas_bump_t* memory,
   f->tile_count = eyas_read_u32(r);
   f->binding_count = eyas_read_u32(r);
   f->constant_count = eyas_read_u32(r);
-  f->writes = eyas_read_u64(r);
+  EYAS_RETURN_IF_ERROR(check_counts(f));
+  EYAS_RETURN_IF_ERROR(read_writes(r, f));
   f->data_bytes = eyas_read_count(r, 1);
   const uint8_t* data = eyas_read_bytes(r, f->data_bytes);
   uint32_t code_bytes = eyas_read_count(r, 1);
   const uint8_t* code = eyas_read_bytes(r, code_bytes);
   if (r->failed) return eyas_status_make(EYAS_STATUS_CORRUPT, "the executable ends inside it");
-  EYAS_RETURN_IF_ERROR(check_header(f));
   EYAS_RETURN_IF_ERROR(copy_data(memory, f, data));
   return eyas_vmvx_decode(memory, settings, f, code, code_bytes);
 }
@@ -146,6 +154,6 @@ uint32_t eyas_vmvx_function_constants(const eyas_vmvx_function_t* function) {
   return function->constant_count;
 }
 
-uint64_t eyas_vmvx_function_writes(const eyas_vmvx_function_t* function) {
-  return function->writes;
+bool eyas_vmvx_function_writes(const eyas_vmvx_function_t* function, uint32_t binding) {
+  return binding < function->binding_count && (function->writes[binding / 64] >> binding % 64 & 1);
 }

@@ -42,7 +42,7 @@ static bool bind(eyas_vmvx_frame_t* f) {
   for (uint32_t i = 0; i < function->binding_count; ++i) {
     uint64_t size = dispatch->binding_bytes[i];
     if (size > EYAS_VMVX_MAX_BUFFER_BYTES) return false;
-    bool writable = i < 64 && (function->writes >> i & 1);
+    bool writable = eyas_vmvx_function_writes(function, i);
     f->buffers[i] = (eyas_vmvx_buffer_t){
         .base = dispatch->bindings[i], .size = size, .write_size = writable ? size : 0};
   }

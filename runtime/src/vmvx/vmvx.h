@@ -38,7 +38,7 @@ const char* eyas_vmvx_function_name(const eyas_vmvx_function_t* function);
 uint32_t eyas_vmvx_function_bindings(const eyas_vmvx_function_t* function);
 uint32_t eyas_vmvx_function_constants(const eyas_vmvx_function_t* function);
 // Bit i: binding i may be written. Bindings from 64 on are read-only.
-uint64_t eyas_vmvx_function_writes(const eyas_vmvx_function_t* function);
+bool eyas_vmvx_function_writes(const eyas_vmvx_function_t* function, uint32_t binding);
 
 // Runs `count` workgroups, one after the other in the order x, y, z, from `workgroup->id` on. The
 // dispatch has the function's number of bindings and constants. Scratch memory holds registers and

@@ -37,11 +37,17 @@ static void kernel_check(const eyas_dispatch_t* dispatch, const eyas_workgroup_t
   data[workgroup->id[0]] += 1;
 }
 
-enum { MEET, CHECK_DATA, LOCAL_KERNEL_COUNT };
+// binding 0, int64 per workgroup: takes a moment, and notes which worker ran it.
+static void kernel_note(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+  usleep(500);
+  ((int64_t*)dispatch->bindings[0])[workgroup->id[0]] = workgroup->worker;
+}
+
+enum { MEET, CHECK_DATA, NOTE_WORKER, LOCAL_KERNEL_COUNT };
 
 static eyas_hal_executable_t* local_kernels(eyas_hal_device_t* device) {
-  static const char* const names[] = {"meet", "check"};
-  static const eyas_dispatch_fn_t functions[] = {kernel_meet, kernel_check};
+  static const char* const names[] = {"meet", "check", "note"};
+  static const eyas_dispatch_fn_t functions[] = {kernel_meet, kernel_check, kernel_note};
   eyas_hal_executable_t* executable = NULL;
   CHECK_OK(
       eyas_hal_executable_create_static(device, names, functions, LOCAL_KERNEL_COUNT, &executable));
@@ -154,6 +160,35 @@ static void test_one_recording(eyas_hal_device_t* device) {
   eyas_hal_command_buffer_release(commands);
 }
 
+// A pool's threads help every caller, whoever was there first.
+static void test_help_is_shared(void) {
+  enum { CALLERS = 3, SIZE = 32, RUNS = 8 };
+  eyas_hal_device_t* device = new_device("local-task", 4);
+  job_t jobs[CALLERS];
+  int64_t* workers[CALLERS];
+  for (int i = 0; i < CALLERS; ++i) {
+    eyas_hal_buffer_t* buffer = new_shared_buffer(device, SIZE * 8);
+    workers[i] = map(buffer);
+    jobs[i] = (job_t){device,
+                      recording_of(device, NOTE_WORKER, 0, SIZE, SIZE * 8),
+                      {buffer, 0, SIZE * 8},
+                      RUNS,
+                      0};
+  }
+  run_jobs(jobs, CALLERS);
+  for (int i = 0; i < CALLERS; ++i) {
+    int helped = 0, impossible = 0;
+    for (int k = 0; k < SIZE; ++k) {
+      helped += workers[i][k] != 0;
+      impossible += workers[i][k] < 0 || workers[i][k] > 3;
+    }
+    CHECK(helped > 0 && impossible == 0 && jobs[i].failures == 0);
+    eyas_hal_command_buffer_release(jobs[i].commands);
+    eyas_hal_buffer_release(jobs[i].range.buffer);
+  }
+  eyas_hal_device_release(device);
+}
+
 // More threads than can run at once, and waves that the pool helps with.
 static void test_crowd(eyas_hal_device_t* device) {
   enum { CROWD = EYAS_HAL_POOL_LANES + 16, SIZE = 33, RUNS = 20 };
@@ -261,6 +296,7 @@ int main(void) {
   on_local_devices(test_one_device);
   test_several_devices();
   on_local_devices(test_one_recording);
+  test_help_is_shared();
   on_local_devices(test_crowd);
   on_local_devices(test_wait_idle);
 #if !defined(__SANITIZE_THREAD__)

@@ -126,13 +126,23 @@ static void use_states(eyas_context_t* context, const eyas_module_t* module) {
   eyas_status_free(eyas_context_state_reset(context));
 }
 
+// An entry that the runtime parses: a program, or the list of variants.
+static const eyas_entry_t* random_parsed(const eyas_container_t* container) {
+  for (;;) {
+    const eyas_entry_t* entry = &container->entries[random_below(container->entry_count)];
+    const size_t length = strlen(entry->name);
+    const bool program = length >= 11 && strcmp(entry->name + length - 11, "program.bin") == 0;
+    if (program || strcmp(entry->name, "variants.bin") == 0) return entry;
+  }
+}
+
 typedef struct counts_t {
   size_t refused, unloadable, loaded, called, failed;
 } counts_t;
 
 static void try_module(const uint8_t* data, size_t length, bool skip_digests,
                        eyas_hal_device_t* device, counts_t* counts) {
-  eyas_module_options_t options = {.skip_digests = skip_digests};
+  eyas_module_options_t options = {.skip_digests = skip_digests, .device = device};
   eyas_module_t* module = NULL;
   eyas_status_t status = eyas_module_from_memory(data, length, &options, NULL, NULL, &module);
   if (status) {
@@ -207,9 +217,9 @@ int main(int argc, char** argv) {
     if (!skip_digests) {
       if (cut) alter(memory, cut);
     } else if (cut == length) {  // one that is cut off is a test by itself
-      const eyas_entry_t* program = eyas_container_find(&whole, "program.bin");
+      const eyas_entry_t* parsed = random_parsed(&whole);
       if (random_below(8)) {
-        alter((uint8_t*)memory + (program->data - original), program->length);
+        alter((uint8_t*)memory + (parsed->data - original), parsed->length);
       } else {
         alter((uint8_t*)memory, 512);  // the index
       }

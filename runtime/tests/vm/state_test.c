@@ -203,7 +203,7 @@ static void test_buffers(void) {
               "state 'calls': its buffer");
   eyas_hal_device_t* other = NULL;
   eyas_tensor_t foreign = count;
-  CHECK_OK(eyas_hal_device_create("local-task", NULL, &other));
+  CHECK_OK(eyas_hal_device_create("local-task", NULL, &other));  // whichever this one is
   CHECK_OK(eyas_hal_buffer_allocate(other, 0, EYAS_HAL_USAGE_ALL, 8, &foreign.buffer));
   CHECK_FAILS(eyas_context_invoke(context, 0, &foreign, 1, NULL, 0), INVALID_ARGUMENT,
               "another device (local-task)");
@@ -229,18 +229,8 @@ static void test_contexts(eyas_loaded_module_t* loaded) {
   eyas_context_release(second);
 }
 
-int main(void) {
-  static bytes_t file;
-  eyas_module_options_t options = {.skip_digests = true};
-  eyas_module_t* module = NULL;
-  CHECK_OK(eyas_hal_device_create("local-sync", NULL, &device));
-  put_module(&file, 1);  // there is one parameter
-  CHECK_FAILS(eyas_module_from_memory(file.data, file.length, &options, NULL, NULL, &module),
-              CORRUPT, "state 1 'bytes' has an impossible type, first value or name");
-  put_module(&file, 0);
-  if (!CHECK_OK(eyas_module_from_memory(file.data, file.length, &options, NULL, NULL, &module)))
-    return 1;
-  CHECK(eyas_module_state_count(module) == 2 && !eyas_module_state(module, 2));
+static void test_on(const char* driver, eyas_module_t* module) {
+  CHECK_OK(eyas_hal_device_create(driver, NULL, &device));
   eyas_context_options_t small = {.state_limit_bytes = 11};
   eyas_loaded_module_t* loaded = NULL;
   CHECK_OK(eyas_loaded_module_create(module, device, &loaded));
@@ -253,7 +243,21 @@ int main(void) {
   test_contexts(loaded);
   eyas_loaded_module_release(loaded);
   eyas_context_release(context);
-  eyas_module_release(module);
   eyas_hal_device_release(device);
+}
+
+int main(void) {
+  static bytes_t file;
+  eyas_module_options_t options = {.skip_digests = true};
+  eyas_module_t* module = NULL;
+  put_module(&file, 1);  // there is one parameter
+  CHECK_FAILS(eyas_module_from_memory(file.data, file.length, &options, NULL, NULL, &module),
+              CORRUPT, "state 1 'bytes' has an impossible type, first value or name");
+  put_module(&file, 0);
+  if (!CHECK_OK(eyas_module_from_memory(file.data, file.length, &options, NULL, NULL, &module)))
+    return 1;
+  CHECK(eyas_module_state_count(module) == 2 && !eyas_module_state(module, 2));
+  for (size_t i = 0; i < eyas_hal_driver_count(); ++i) test_on(eyas_hal_driver_name(i), module);
+  eyas_module_release(module);
   return check_summary("state");
 }

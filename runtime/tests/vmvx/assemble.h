@@ -59,6 +59,7 @@ static inline void put_function(bytes_t* b, header_t h, const bytes_t* code) {
   put(b, h.bindings, 4);
   put(b, h.constants, 4);
   put(b, h.writes, 8);
+  for (uint32_t i = 64; i < h.bindings; i += 64) put(b, 0, 8);
   put(b, h.data_bytes, 4);
   if (h.data_bytes) memcpy(b->data + b->count, h.data, h.data_bytes);
   b->count += h.data_bytes;

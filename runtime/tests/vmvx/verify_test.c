@@ -36,7 +36,7 @@ static void test_container(void) {
   CHECK(function == eyas_vmvx_function(executable, 1));
   CHECK(strcmp(eyas_vmvx_function_name(function), "second") == 0);
   CHECK(eyas_vmvx_function_bindings(function) == 1 && eyas_vmvx_function_constants(function) == 2);
-  CHECK(eyas_vmvx_function_writes(function) == 1);
+  CHECK(eyas_vmvx_function_writes(function, 0) && !eyas_vmvx_function_writes(function, 1));
   CHECK(eyas_vmvx_function(executable, 2) == NULL);
   CHECK_FAILS(eyas_vmvx_lookup(executable, "third", &function), NOT_FOUND, "no function 'third'");
   eyas_vmvx_unload(executable);

@@ -12,6 +12,7 @@ from eyas.cli.common import (
     ENTRY_HELP,
     INPUT_HELP,
     TARGET_HELP,
+    VARIANT_HELP,
     choose_entry,
     make_inputs,
     open_module,
@@ -35,6 +36,7 @@ def command(
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
+    variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into two seconds]")] = None,
     per_dispatch: Annotated[
@@ -47,7 +49,7 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="All numbers as JSON.")] = False,
 ) -> None:
     """Measure a module: median, spread, and GFLOP/s where known."""
-    loaded = open_module(module, device, threads, quiet=json, target=target)
+    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant)
     function = choose_entry(loaded, entry)
     inputs = make_inputs(input or [], loaded.functions[function].signature)
     times = measure(loaded, inputs, runs, function)

@@ -27,9 +27,17 @@ INPUT_HELP = (
 
 
 TARGET_HELP = "What a model is compiled for; see `eyas targets`. [default: this machine]"
+VARIANT_HELP = "Of a module with several: a target, or a part of it. [default: the best that runs here]"
 
 
-def open_module(path: Path, device: str, threads: int | None, quiet: bool = False, target: str = "") -> Module:
+def open_module(
+    path: Path,
+    device: str,
+    threads: int | None,
+    quiet: bool = False,
+    target: str = "",
+    variant: str | None = None,
+) -> Module:
     """A `.eyas` file, or a model that is compiled first."""
     if not path.is_file():
         raise EyasError(f"no such file: '{path}'")
@@ -38,7 +46,9 @@ def open_module(path: Path, device: str, threads: int | None, quiet: bool = Fals
             raise UsageError(f"--target {target}: '{path}' is compiled already; give the model that it was made from")
         from eyas.runtime import load
 
-        return load(path, device=device, threads=threads)
+        return load(path, device=device, threads=threads, variant=variant)
+    if variant is not None:
+        raise UsageError(f"--variant {variant}: '{path}' is a model, which is compiled for one target")
     from eyas.api import compile
 
     shown = False if quiet else None

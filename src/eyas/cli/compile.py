@@ -21,7 +21,9 @@ NAME = "compile"
 def command(
     model: Annotated[Path, typer.Argument(help=".onnx, .pt2, .mlir, .mlirbc or .stablehlo; with --from, a dump.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="[default: MODEL with .eyas or .mlir]")] = None,
-    target: Annotated[str, typer.Option(help="See `eyas targets`.")] = "llvm-cpu",
+    target: Annotated[
+        list[str] | None, typer.Option(help="See `eyas targets`; repeated, a variant for each. [default: llvm-cpu]")
+    ] = None,
     input: Annotated[
         list[str] | None, typer.Option(help="Fixes a dynamic input: 1x3x224x224xf32, or NAME=1x3x224x224xf32.")
     ] = None,
@@ -46,7 +48,7 @@ def command(
     from eyas.cli.reproducer import CommandWatcher
     from eyas.pipelines import driver
     from eyas.pipelines.request import Phase, Request, Services
-    from eyas.targets import Target
+    from eyas.targets import best_first, parse_targets
 
     begin = time.perf_counter()
     last = _phase(to, "--to") if to else Phase.VM
@@ -60,7 +62,7 @@ def command(
         str(model) if after is None else _read_dump(model, parameters),
         arrays,
         named,
-        targets=(Target.parse(target),),
+        targets=parse_targets(target or "llvm-cpu"),
         disable=tuple(disable or ()),
         max_arena_bytes=max_arena,
         after=after,
@@ -76,7 +78,10 @@ def command(
         return
     result = driver.compile(request, services)
     result.save(output)
-    _report(_summary(output, result.manifest, begin, dict(result.seconds)), quiet, json)
+    summary = _summary(output, result.manifest, begin, dict(result.seconds))
+    if len(request.targets) > 1:
+        summary["variants"] = [str(one) for one in best_first(request.targets)]
+    _report(summary, quiet, json)
 
 
 def _read_dump(path: Path, parameters: Path | None) -> Any:
@@ -138,7 +143,11 @@ def _summary(output: Path, manifest: Any, begin: float, phases: dict[str, float]
 
 
 def _print(summary: dict[str, Any]) -> None:
-    parts = [show_bytes(summary["bytes"]), f"{summary['kernels']} kernels for {summary['target']}"]
+    parts = [show_bytes(summary["bytes"])]
+    if variants := summary.get("variants"):
+        parts.append(f"variants for {', '.join(variants)}")
+    else:
+        parts.append(f"{summary['kernels']} kernels for {summary['target']}")
     if summary.get("arena_bytes"):
         parts.append(f"arena {show_bytes(summary['arena_bytes'])}")
     if summary["cached"]:

@@ -11,6 +11,7 @@ from eyas.cli.common import (
     ENTRY_HELP,
     INPUT_HELP,
     TARGET_HELP,
+    VARIANT_HELP,
     choose_entry,
     make_inputs,
     note,
@@ -36,12 +37,13 @@ def command(
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
+    variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="Results as JSON.")] = False,
 ) -> None:
     """Call a module with arrays."""
     import numpy as np
 
-    loaded = open_module(module, device, threads, quiet=json, target=target)
+    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant)
     call = loaded.functions[choose_entry(loaded, entry)]
     inputs = make_inputs(input or [], call.signature)
     if not input and inputs and not json:

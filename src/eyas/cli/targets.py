@@ -30,6 +30,7 @@ def command(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fal
             _print_names("features", details["features"])
             _print_names("options", [f"{one}=..." for one in details["options"]])
     print(f"\nA target without cores=N is compiled for {report['default_cores']} of them.")
+    print("Several --target make one module with a variant for each; the best that a machine can run is chosen there.")
     print("\nexamples: llvm-cpu, vmvx, llvm-cpu:x86_64:znver3, llvm-cpu:aarch64, llvm-cpu:riscv64:+v,vlen=256")
 
 

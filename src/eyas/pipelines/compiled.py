@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -14,7 +15,9 @@ from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.ir.walk import find_ops
 from eyas.module import container
-from eyas.module.program import Parameter, Program, State
+from eyas.module.pool import share_parameters
+from eyas.module.program import Program, State
+from eyas.module.variants import Variant
 from eyas.pipelines import weights_file
 from eyas.pipelines.compilation import Compilation
 from eyas.pipelines.encode import encode_program
@@ -25,16 +28,24 @@ from eyas.program.parameters import ParameterStore
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """All parts of a module, ready to be written."""
+    """All parts of a module, ready to be written: one variant for each target, best first, and their weights."""
 
-    program: Program
-    images: Mapping[str, bytes]
+    variants: tuple[Variant, ...]
     parameters: list
-    manifest: Mapping[str, Any]
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """That of the best variant."""
+        return self.variants[0].manifest
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether a kernel is not what it should be, so that another compilation may do better."""
+        return any("given_up" in kernel for one in self.variants for kernel in one.manifest["kernels"])
 
     def write(self, target: str | Path | IO[bytes]) -> None:
         """Streams the module to a path or an open file; weights are never copied as a whole."""
-        container.write(target, self.program, self.images, self.parameters, self.manifest)
+        container.write_variants(target, self.variants, self.parameters)
 
     def write_unnamed(self) -> IO[bytes]:
         """Writes the module to a file that vanishes when it is closed."""
@@ -50,17 +61,20 @@ class CompiledProgram:
             ) from error
         return file
 
-    def to_bytes(self) -> bytes:
-        return container.to_bytes(self.program, self.images, self.parameters, self.manifest)
+
+@dataclass(frozen=True)
+class Encoded:
+    """One compilation's end: a variant whose weights lie as if it were alone, and where they came from."""
+
+    variant: Variant
+    data: list
+    parameters: ParameterStore
 
 
-def finish(compilation: Compilation, external_weights: Path | None = None) -> CompiledProgram:
-    """Encodes the program after the last phase. `external_weights` is a safetensors file to write, which must then stay
-    beside the module."""
+def encode(compilation: Compilation) -> Encoded:
+    """Encodes the program after the last phase."""
     weights = _used_weights(compilation)
     records, data = container.layout_parameters({key: weights.parameters[key].array() for key in weights.stored})
-    if external_weights is not None and records:
-        records, data = _write_outside(records, external_weights, weights.parameters), []
     ordinals = {record.name: ordinal for ordinal, record in enumerate(records)}
     states = {}
     for name in weights.states:
@@ -69,7 +83,18 @@ def finish(compilation: Compilation, external_weights: Path | None = None) -> Co
     signatures = {name: to_program_signature(one.signature) for name, one in compilation.program.entries.items()}
     by_name = {record.name: record for record in records}
     program, images = encode_program(compilation.module, signatures, by_name, states)
-    return CompiledProgram(program, images, data, manifest_of(compilation))
+    variant = Variant(program, images, manifest_of(compilation), str(compilation.options.target))
+    return Encoded(variant, data, weights.parameters)
+
+
+def finish(parts: Sequence[Encoded], external_weights: Path | None = None) -> CompiledProgram:
+    """One module of all parts, best first, with one copy of equal weights. `external_weights` is a safetensors file to
+    write, which must then stay beside the module."""
+    programs, data = share_parameters([(part.variant.program, part.data) for part in parts])
+    if external_weights is not None and data:
+        programs, data = _write_outside(programs, external_weights, [part.parameters for part in parts]), []
+    variants = (replace(part.variant, program=program) for part, program in zip(parts, programs, strict=True))
+    return CompiledProgram(tuple(variants), data)
 
 
 @dataclass(frozen=True)
@@ -98,13 +123,24 @@ def _used_weights(compilation: Compilation) -> _Weights:
     return _Weights(parameters, tuple(key for key in parameters if key in used), tuple(states))
 
 
-def _write_outside(records: tuple[Parameter, ...], path: Path, parameters: ParameterStore) -> tuple[Parameter, ...]:
-    """Weights in a file of their own; of those that share a place, one."""
-    kept = {(one.offset, one.dtype, one.shape): one.name for one in reversed(records)}
-    weights_file.write(path, {key: parameters[key] for key in kept.values()})
-    return tuple(
-        replace(one, offset=0, external=path.name, key=kept[one.offset, one.dtype, one.shape]) for one in records
-    )
+def _write_outside(programs: Sequence[Program], path: Path, stores: Sequence[ParameterStore]) -> list[Program]:
+    """Weights in a file of their own; of those that share a place, one. Other values of one name, as variants have
+    them, get a number behind it."""
+    keys: dict[tuple, str] = {}
+    written: dict[str, Any] = {}
+    moved = []
+    for program, store in zip(programs, stores, strict=True):
+        records = []
+        for one in program.parameters:
+            place = (one.offset, one.dtype, one.shape)
+            if place not in keys:
+                names = (one.name if number == 1 else f"{one.name}@{number}" for number in itertools.count(1))
+                keys[place] = next(name for name in names if name not in written)
+                written[keys[place]] = store[one.name]
+            records.append(replace(one, offset=0, external=path.name, key=keys[place]))
+        moved.append(replace(program, parameters=tuple(records)))
+    weights_file.write(path, written)
+    return moved
 
 
 def is_zero(array: Any) -> bool:

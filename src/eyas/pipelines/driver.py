@@ -9,6 +9,7 @@ nothing but the request.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -21,11 +22,12 @@ from eyas.errors import UsageError
 from eyas.frontends.collection import paused_collection
 from eyas.frontends.staging import Staged, stage
 from eyas.module import container
+from eyas.module.variants import folder_name
 from eyas.pipelines.module_cache import ModuleCache, copy_to
 from eyas.pipelines.request import Phase, Request, Services
 from eyas.runtime.device import Device
 from eyas.runtime.module import Module, load_open_file
-from eyas.targets import Target
+from eyas.targets import Target, best_first
 
 # What only a compilation needs is imported by those who compile: a module from the cache is there before MLIR would be.
 if TYPE_CHECKING:
@@ -80,17 +82,16 @@ def compile(request: Request, services: Services | None = None) -> Result:
             return Result(None, file)
         for watcher in services.watchers:
             stack.enter_context(watcher)
-        if staged.is_large:
-            from eyas.codegen.worker import prepare_workers
+        from eyas.codegen.children import prepare_children
 
-            prepare_workers()
+        prepare_children(request.targets[0], services.workers or (0 if staged.is_large else 1))
         program = staged.finish()
         if cache and not fingerprint and program.parameter_bytes <= cache.store.largest_bytes:
             fingerprint = attempt(lambda: program.fingerprint)
             if fingerprint and not services.dump and (file := cache.find(fingerprint)) is not None:
                 return Result(None, file)
         compiled, seconds = _compile(program, request, services)
-        file = cache.keep(fingerprint, compiled.write) if cache and fingerprint else None
+        file = cache.keep(fingerprint, compiled.write) if cache and fingerprint and not compiled.gave_up else None
         return Result(compiled, file, seconds)
 
 
@@ -124,10 +125,20 @@ def only_target(request: Request) -> Target:
 def _compile(
     program: ImportedProgram, request: Request, services: Services
 ) -> tuple[CompiledProgram, Mapping[str, float]]:
-    from eyas.pipelines.compiled import finish
+    """Each target's variant from a copy of the imported program, best first."""
+    from eyas.pipelines.compiled import encode, finish
 
-    compilation = run_target(program, only_target(request), request, services)
-    return finish(compilation, request.external_weights), compilation.seconds
+    targets = best_first(request.targets)
+    parts, seconds = [], Counter()
+    for number, target in enumerate(targets, 1):
+        own = services
+        if services.dump is not None and len(targets) > 1:
+            own = replace(services, dump=services.dump / folder_name(str(target)))
+        copy = program if number == len(targets) else _copy(program)
+        compilation = run_target(copy, target, request, own)
+        parts.append(encode(compilation))
+        seconds.update(compilation.seconds)
+    return finish(parts, request.external_weights), seconds
 
 
 def _stage(request: Request, most_bytes: int) -> Staged:

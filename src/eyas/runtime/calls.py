@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +23,17 @@ class Calls:
 
     def __init__(self, context: _core.Context) -> None:
         self.context = context
+        self._queue: CallQueue | None = None
+        self._lock = threading.Lock()
 
-    @functools.cached_property
+    @property
     def queue(self) -> CallQueue:
-        from eyas.runtime.futures import CallQueue  # takes as long to import as all of the runtime
+        if self._queue is None:
+            from eyas.runtime.futures import CallQueue  # takes as long to import as all of the runtime
 
-        return CallQueue(self.context)
+            with self._lock:
+                self._queue = self._queue or CallQueue(self.context)
+        return self._queue
 
 
 class Function:

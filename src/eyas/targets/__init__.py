@@ -7,7 +7,7 @@ about a GPU in `gpu.py`; no other package tests feature names.
 
 from eyas.targets.cpu import CpuTarget
 from eyas.targets.gpu import GpuTarget
-from eyas.targets.target import Caches, Limits, Target
+from eyas.targets.target import Caches, Limits, Target, best_first, parse_targets
 from eyas.targets.tiles import TileMachine
 
-__all__ = ["Caches", "CpuTarget", "GpuTarget", "Limits", "Target", "TileMachine"]
+__all__ = ["Caches", "CpuTarget", "GpuTarget", "Limits", "Target", "TileMachine", "best_first", "parse_targets"]

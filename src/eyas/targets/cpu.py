@@ -63,6 +63,11 @@ class CpuTarget(Target):
         here = CpuTarget.host()
         return self.arch == here.arch and self.vlen <= here.vlen and self.feature_set <= here.feature_set
 
+    @property
+    def preference(self) -> int:
+        # A CPU with all features of another has more of them.
+        return 1 + len(self.required_features)
+
     # --- what LLVM needs ----------------------------------------------------------------------------------------------
 
     @property

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
+
+from eyas.errors import TargetError
 
 DEFAULT_CORES = 16
 """What a target has that says nothing of cores: enough for a server's share and no burden on a laptop, whose workers
@@ -84,6 +88,11 @@ class Target(ABC):
         return ()
 
     @property
+    def preference(self) -> int:
+        """Which of two targets that a device can run is the better one: the higher."""
+        return 0
+
+    @property
     def near_bytes(self) -> int:
         """What one core reads at full speed, and so the size of a block of intermediates that is used again at once.
 
@@ -103,6 +112,20 @@ class Target(ABC):
     def digest(self) -> str:
         """Sixteen hex digits that change exactly when the target's text does; for cache keys."""
         return hashlib.sha256(str(self).encode()).hexdigest()[:16]
+
+
+def parse_targets(given: str | Target | Sequence[str | Target]) -> tuple[Target, ...]:
+    """One target or several, as people give them."""
+    return tuple(map(Target.parse, [given] if isinstance(given, str | Target) else given))
+
+
+def best_first(targets: Sequence[Target]) -> tuple[Target, ...]:
+    """The variants of a module in the order in which a device is offered them: code that uses more of a machine first,
+    what runs everywhere last, equals as they were given."""
+    repeated = [str(one) for one, count in Counter(targets).items() if count > 1]
+    if repeated:
+        raise TargetError(f"the target '{repeated[0]}' is given more than once; a module has one variant for each")
+    return tuple(sorted(targets, key=lambda one: -one.preference))
 
 
 @lru_cache(maxsize=256)

@@ -47,7 +47,10 @@ static void run_workgroups(wave_run_t* run, const eyas_hal_local_command_t* comm
       .scratch_bytes = run->device->scratch_bytes,
   };
   own_scratch(run->device, worker, command->owner);
-  if (command->bytecode) return run_bytecode(run, command, &workgroup, count);
+  if (command->bytecode) {
+    run_bytecode(run, command, &workgroup, count);
+    return;
+  }
   for (; count > 0; --count) {
     command->function(dispatch, &workgroup);
     if (has_failed(run->commands)) return;

@@ -10,6 +10,7 @@ from torch_mlir.dialects import arith
 
 from eyas.dialects import flow, hal
 from eyas.ir import Pass
+from eyas.ir.dialect import integers
 from eyas.ir.values import i64_attribute, index_constant
 from eyas.ir.walk import entry_block, functions
 
@@ -62,7 +63,7 @@ class _Conversion:
                 pending.append(op)
                 continue
             with mlir.InsertionPoint(op), op.operation.location:
-                if name in ("stream.load", "stream.result", "func.return") and pending:
+                if name in ("stream.load", "stream.loop", "stream.result", "func.return") and pending:
                     self._record(pending)
                     pending = []
                 self._convert_host(op)
@@ -97,6 +98,11 @@ class _Conversion:
             offset = arith.AddIOp(binding.offset, index_constant(op.offset.value)).result
             loaded = hal.LoadOp(self.buffers[binding.base], offset, op.element, mlir.IntegerType.get_signless(64))
             op.result.replace_all_uses_with(loaded.result)
+        elif name == "stream.loop":
+            bindings = [self._binding(resource) for resource in op.resources]
+            ranges = ([one.offset for one in bindings], [one.length for one in bindings])
+            buffers = [self.buffers[one.base] for one in bindings]
+            hal.LoopOp(buffers, *ranges, op.body, op.trips, *map(integers, (op.counts, op.reads, op.rows, op.states)))
         elif name == "stream.result":
             hal.ResultOp(self.buffers[op.source], list(op.dims), op.attributes["index"])
 

@@ -12,6 +12,7 @@ from torch_mlir.dialects import arith, func
 from eyas.dialects import flow, stream
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
+from eyas.ir.dialect import integers
 from eyas.ir.values import element_bytes, i64_attribute, index_constant
 from eyas.ir.walk import constant_int, entry_block, functions, is_tensor
 from eyas.passes.dispatch.grouping import Role, role_of
@@ -59,6 +60,8 @@ class _FunctionConversion:
         name = op.operation.name
         if flow.is_dispatch(op):
             self._convert_dispatch(op, returned)
+        elif flow.is_loop(op):
+            self._convert_loop(op, returned)
         elif name == "flow.parameter":
             self.resources[op.value] = stream.ParameterOp(op.key, self.type).result
         elif name == "flow.state":
@@ -95,13 +98,53 @@ class _FunctionConversion:
         constants = [value for value in op.operands if not is_tensor(value)]
         resources = [self._resource(value) for value in tensors]
         for result in op.results:
-            kind = "result" if self._is_returned(result, returned) else "transient"
-            size = _bytes_of(result)
-            self.resources[result] = stream.AllocOp(size, mlir.StringAttr.get(kind), self.type).result
+            self.resources[result] = self._allocate(result, returned)
             resources.append(self.resources[result])
         access = [stream.READ] * len(tensors) + [stream.WRITE] * len(op.results)
         symbol = mlir.FlatSymbolRefAttr.get(op.attributes["callee"].value)
         stream.DispatchOp(constants, resources, symbol, mlir.DenseI64ArrayAttr.get(access))
+
+    def _convert_loop(self, op: mlir.OpView, returned: list[mlir.Value]) -> None:
+        """States that are not rows as well have two buffers that steps write in turn; the last one holds the result."""
+        attributes = op.operation.attributes
+        trips = mlir.IntegerAttr(attributes[flow.TRIPS]).value
+        reads, rows, states = (
+            _groups(attributes[key], size) for key, size in ((flow.READS, 2), (flow.ROWS, 3), (flow.STATES, 1))
+        )
+        operands, results = list(op.operands), list(op.results)
+        resources = [self._resource(value) for value in operands]
+        access = [stream.READ] * len(resources)
+        wholes = {}
+        for value, (made, *_) in zip(results, rows, strict=False):
+            self.resources[value] = wholes[made] = self._allocate(value, returned)
+            resources.append(wholes[made])
+            access.append(stream.WRITE)
+        for value, (made,) in zip(results[len(rows) :], states, strict=True):
+            if made in wholes:
+                number = next(i for i, row in enumerate(rows) if row[0] == made)
+                last = rows[number][1] + rows[number][2] * (trips - 1)
+                offset = index_constant(last * _row_bytes(results[number]))
+                self.resources[value] = stream.ViewOp(wholes[made], offset, _bytes_of(value), self.type).result
+                continue
+            kind = mlir.StringAttr.get("transient")
+            pair = [self._allocate(value, returned), stream.AllocOp(_bytes_of(value), kind, self.type).result]
+            self.resources[value] = pair[0]
+            resources += pair if trips % 2 else pair[::-1]
+            access += [stream.READ | stream.WRITE] * 2
+        stream.LoopOp(
+            resources,
+            attributes[flow.LOOP],
+            attributes[flow.TRIPS],
+            integers([len(reads), len(states), len(operands) - len(reads) - len(states), len(rows)]),
+            integers([n for value, row in zip(operands, reads, strict=False) for n in (*row, _row_bytes(value))]),
+            integers([n for value, row in zip(results, rows, strict=False) for n in (*row, _row_bytes(value))]),
+            integers(made for (made,) in states),
+            integers(access),
+        )
+
+    def _allocate(self, value: mlir.Value, returned: list[mlir.Value]) -> mlir.Value:
+        kind = "result" if self._is_returned(value, returned) else "transient"
+        return stream.AllocOp(_bytes_of(value), mlir.StringAttr.get(kind), self.type).result
 
     def _is_returned(self, value: mlir.Value, returned: list[mlir.Value]) -> bool:
         """Whether this buffer leaves the program, as itself or reshaped, exactly once."""
@@ -237,3 +280,13 @@ def _bytes_of(value: mlir.Value) -> mlir.Value:
     for dim in dims_of(value):
         total = arith.MulIOp(total, dim).result
     return total
+
+
+def _row_bytes(value: mlir.Value) -> int:
+    type_ = mlir.RankedTensorType(value.type)
+    return math.prod(type_.shape[1:]) * element_bytes(type_.element_type)
+
+
+def _groups(attribute: mlir.Attribute, size: int) -> list[tuple[int, ...]]:
+    numbers = list(mlir.DenseI64ArrayAttr(attribute))
+    return [tuple(numbers[first : first + size]) for first in range(0, len(numbers), size)]
