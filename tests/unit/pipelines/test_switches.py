@@ -114,6 +114,8 @@ def test_a_target_has_the_switches_of_its_own_backend():
 LOWERING = {
     "verify-input-contract",
     "outline-loops",
+    "split-concats",
+    "pack-bindings",
     "convert-float-sizes",
     "tie-shapes",
     "check-shapes",
