@@ -121,6 +121,8 @@ LOWERING = {
     "check-shapes",
     "convert-reshapes-to-flow",
     "outline-dispatches",
+    "pack-bindings",
+    "split-concats",
     "convert-flow-to-stream",
     "convert-stream-to-hal",
     "select-strategies",
