@@ -138,6 +138,11 @@ def assert_both(
     return modules[WIDEST]
 
 
+def compiled(text: str) -> list[eyas.Module]:
+    """A program as machine code for each CPU of `WAYS`, and as plain loops."""
+    return [eyas.compile(text, **options) for options in WAYS.values() if options["target"] != "vmvx"]
+
+
 def compare(given: np.ndarray, wanted: np.ndarray, rtol: float, atol: float, kind: str = "") -> None:
     """As np.testing, in f64, since NumPy's own comparison does not know bfloat16."""
     if given.dtype == ml_dtypes.bfloat16 or given.dtype == np.float16:

@@ -147,6 +147,26 @@ class SubmitOp(Hal.Operation, name="submit"):
     table: Sequence[Operand[BufferType]]
 
 
+class LoopOp(Hal.Operation, name="loop"):
+    """Runs a function of the program `trips` times, on rows of buffers and on state that it hands on.
+
+    Buffers: tensors whose rows are read, first states, what all steps see, tensors whose rows are written, then two
+    buffers for each state that is not a written row as well, which take turns. `counts` says how many there are of
+    each of the first four. `reads` holds (start, step, bytes of a row) for each of the first, `rows` (result of the
+    function, start, step, bytes of a row) for each of the fourth, `states` the result that is the next value.
+    """
+
+    buffers: Sequence[Operand[BufferType]]
+    offsets: Sequence[Operand[mlir.IndexType]]
+    lengths: Sequence[Operand[mlir.IndexType]]
+    body: mlir.FlatSymbolRefAttr
+    trips: mlir.IntegerAttr
+    counts: IntegersAttr
+    reads: IntegersAttr
+    rows: IntegersAttr
+    states: IntegersAttr
+
+
 class LoadOp(Hal.Operation, name="load"):
     """Reads one integer of a buffer on the host."""
 

@@ -2,7 +2,7 @@
 
 The table `OPS` below makes the Python encoder, decoder and disassembler (`assembler.py`), the C header that the
 runtime's decoder and verifier read (`runtime/tools/make_isa_headers.py`, run by CMake, never committed) and the
-reference page (`docs/make_vm.py`). This file imports nothing but the standard library, so that a build needs only
+reference page (`docs/make_tables.py`). This file imports nothing but the standard library, so that a build needs only
 Python.
 
 The machine. A function owns two register banks: 64-bit integers (start at 0) and references (start null). A reference

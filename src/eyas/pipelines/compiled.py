@@ -41,7 +41,7 @@ class CompiledProgram:
     @property
     def gave_up(self) -> bool:
         """Whether a kernel is not what it should be, so that another compilation may do better."""
-        return any("given_up" in kernel for kernel in self.manifest["kernels"])
+        return any("given_up" in kernel for one in self.variants for kernel in one.manifest["kernels"])
 
     def write(self, target: str | Path | IO[bytes]) -> None:
         """Streams the module to a path or an open file; weights are never copied as a whole."""

@@ -90,6 +90,7 @@ def _input(options: Options) -> list[Pass | Upstream]:
 def _optimize(options: Options) -> list[Pass | Upstream]:
     return [
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
+        _make("outline-loops"),
         _make("widen-accumulators"),
         _make("quantize-contractions"),
         _make("narrow-contractions"),

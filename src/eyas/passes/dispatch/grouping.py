@@ -66,7 +66,7 @@ def role_of(op: mlir.Operation) -> Role:
         return Role.CLONED
     if name == "tensor.pad" and _is_read_in_place(op):
         return Role.CLONED
-    if name.startswith("flow.") or name in ("tensor.dim", "func.return", "cf.assert"):
+    if name.startswith("flow.") or name in ("tensor.dim", "func.return", "cf.assert") or flow.is_loop(op):
         return Role.HOST
     if name == "tensor.extract" or _is_scalar_of_data(op) or _is_float_scalar(op):
         return Role.CLONED
@@ -123,7 +123,11 @@ def _needs_buffer(value: mlir.Value) -> bool:
     for use in value.uses:
         user = use.owner.operation
         # A tie says the sizes only.
-        if user.name == "func.return" or (user.name.startswith("flow.") and user.name != "flow.tie_shape"):
+        if (
+            user.name == "func.return"
+            or flow.is_loop(user)
+            or (user.name.startswith("flow.") and user.name != "flow.tie_shape")
+        ):
             return True
     return False
 
