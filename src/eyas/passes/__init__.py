@@ -38,6 +38,7 @@ PASSES: dict[str, str] = {
     "propagate-transposes": "passes.optimize.propagate_transposes",
     "quantize-contractions": "passes.optimize.quantize_contractions",
     "reuse-in-place": "passes.schedule.reuse_in_place",
+    "verify-schedules": "passes.codegen.verify_schedules",
     "unify-dimensions": "passes.dispatch.unify_dimensions",
     "select-strategies": "passes.hal.select_strategies",
     "tie-shapes": "passes.dispatch.tie_shapes",

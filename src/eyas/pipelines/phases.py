@@ -55,6 +55,8 @@ class Options:
     workers: int = 0
     parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """Weights by name; passes that evaluate constants read and extend it."""
+    analyses: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Loop nests of dispatch functions by their text, so that passes read each function once."""
     on_kernel: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
     store: Store | None = field(default=None, compare=False, repr=False)
     """Where compiled dispatches are kept; None to compile them all."""
@@ -176,7 +178,7 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
 
 def _schedule(options: Options) -> list[Pass | Upstream]:
     strategies_off = set(NEEDED_IN_PLACE) & set(options.disable)
-    where = {"target": options.target, "disable": options.disable}
+    where = {"target": options.target, "disable": options.disable, "analyses": options.analyses}
     return [
         _make("convert-flow-to-stream"),
         Upstream("cse"),
@@ -194,13 +196,15 @@ def _hal(options: Options) -> list[Pass | Upstream]:
         _make("convert-stream-to-hal"),
         Upstream("cse"),
         # Chosen here and not in codegen, so that a dump of this phase can be edited and resumed.
-        _make("select-strategies", target=options.target, disable=options.disable),
+        _make("select-strategies", target=options.target, disable=options.disable, analyses=options.analyses),
         _make("pack-weights", parameters=options.parameters),
     ]
 
 
 def _codegen(options: Options) -> list[Pass | Upstream]:
     return [
+        # What was noted may have been edited since, or lies in a dump of another day.
+        _make("verify-schedules", target=options.target),
         _make(
             "compile-executables",
             target=options.target,
@@ -208,7 +212,7 @@ def _codegen(options: Options) -> list[Pass | Upstream]:
             workers=options.workers,
             on_done=options.on_kernel,
             store=options.store,
-        )
+        ),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ from functools import cached_property, lru_cache
 
 from eyas.errors import TargetError
 from eyas.targets import facts
+
+DEFAULT_CORES = 16
+"""What a target has that says nothing of cores: enough for a server's share and no burden on a laptop, whose workers
+take more workgroups each. The machine that compiles counts its own."""
 
 _SIZE_OPTIONS = ("l1d", "l2", "l3")
 _VLENS = (128, 256, 512, 1024, 2048)
@@ -136,6 +141,11 @@ class Target:
         """Width of the SIMD register that f32 kernels should use; 0 when there is none."""
         widths = [bits for feature, bits in self._arch.vector_widths if feature in self.feature_set]
         return max([*widths, self.vlen])
+
+    @cached_property
+    def cores(self) -> int:
+        """How many workgroups can run at the same moment."""
+        return len(os.sched_getaffinity(0)) if self.is_cpu and self == Target.host() else DEFAULT_CORES
 
     def lanes(self, element_bits: int = 32) -> int:
         """How many elements one vector register holds; at least 1."""

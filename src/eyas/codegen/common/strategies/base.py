@@ -8,18 +8,10 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.schedule import GridAxis, Panels
 from eyas.codegen.common.sizes import Size
 from eyas.targets import Target
-
-
-@dataclass(frozen=True)
-class GridAxis:
-    """One axis of the workgroup grid: `loop` in pieces of `tile`."""
-
-    loop: int
-    extent: Size
-    tile: int
 
 
 @dataclass(frozen=True)
@@ -34,31 +26,42 @@ class Strategy(ABC):
     """Whether kernels that read constant matrices are for it."""
     works_in_place: ClassVar[bool] = True
     """Whether a result may lie where an operand does that the loop nests read only before they write there."""
+    writes_parts: ClassVar[bool] = False
+    """Whether it can change a part of an operand and leave the rest as it is (`flow.in_place`)."""
 
     @classmethod
     @abstractmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Strategy | str:
-        """The strategy with its default knobs for this kernel, or the reason why it does not apply. What is chosen here
-        must lower: buffers are shared and weights are packed on the strength of it."""
+    def choose(cls, found: Analysis, target: Target) -> Strategy | str:
+        """The strategy with its default knobs for this dispatch, or the reason why it does not apply. What is chosen
+        here must lower: buffers are shared and weights are packed on the strength of it."""
 
     @property
     @abstractmethod
     def grid(self) -> tuple[GridAxis, ...]:
-        """How many workgroups the dispatch has, per axis."""
+        """How the dispatch is cut into workgroups."""
+
+    @property
+    def grid_extents(self) -> tuple[Size, ...]:
+        """The extents of the loops that the grid cuts."""
+        return ()
 
     @classmethod
-    def from_attribute(cls, schedule: mlir.DictAttr, kernel: Kernel | None) -> Strategy | str:
-        """The strategy with knobs that were noted on the function, or why they do not fit the kernel."""
-        del schedule, kernel
-        return cls()
+    @abstractmethod
+    def from_attribute(cls, schedule: mlir.Attribute, found: Analysis) -> Strategy | str:
+        """The strategy with knobs that were noted on the function, or why they do not fit. Raises FieldError for
+        knobs that cannot be read."""
 
     def schedule_attribute(self) -> mlir.DictAttr:
         """The knobs, to be noted on the function."""
         return mlir.DictAttr.get({})
 
+    def problem(self) -> str | None:
+        """Why this choice cannot run, or None: what is chosen by default is checked as what is noted by hand."""
+        return None
+
     @property
-    def packable(self) -> tuple[int, ...]:
-        """Bindings that would be read faster in panels (see `panels`), when they are weights."""
+    def packable(self) -> tuple[Panels, ...]:
+        """Bindings that would be read faster in panels (see `panels`), when they are weights, and of how many lanes."""
         return ()
 
     def describe(self) -> str:
