@@ -204,7 +204,7 @@ def _hal(options: Options) -> list[Pass | Upstream]:
 def _codegen(options: Options) -> list[Pass | Upstream]:
     return [
         # What was noted may have been edited since, or lies in a dump of another day.
-        _make("verify-schedules", target=options.target),
+        _make("verify-schedules", target=options.target, analyses=options.analyses),
         _make(
             "compile-executables",
             target=options.target,

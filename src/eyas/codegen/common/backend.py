@@ -95,17 +95,26 @@ class Backend(ABC):
             raise CompileError(f"{where} names the unknown strategy '{name}'; there are: {names}")
         return strategy
 
-    def _noted(self, function: mlir.OpView, found: Analysis) -> Strategy:
+    def check_noted(self, function: mlir.OpView, found: Analysis) -> Strategy:
+        """The strategy that is noted on a function, whose schedule fits; raises CompileError for one that does not."""
         strategy = self.noted_strategy(function)
         try:
             never = _why_never(strategy, function, found)
             choice = never or strategy.from_attribute(function.attributes[codegen.STRATEGY].schedule, found)
         except FieldError as error:
             choice = str(error)
-        if isinstance(choice, str):
-            name, where = _noted_name(function)
-            raise CompileError(f"{where} cannot use the strategy '{name}' as noted: {choice}")
-        return choice
+        return _or_refused(choice, function)
+
+    def _noted(self, function: mlir.OpView, found: Analysis) -> Strategy:
+        tried = self.check_noted(function, found).tried()
+        return _or_refused(f"tiles: {tried}" if isinstance(tried, str) else tried, function)
+
+
+def _or_refused(choice: Strategy | str, function: mlir.OpView) -> Strategy:
+    if isinstance(choice, str):
+        name, where = _noted_name(function)
+        raise CompileError(f"{where} cannot use the strategy '{name}' as noted: {choice}")
+    return choice
 
 
 def _why_never(strategy: type[Strategy], function: mlir.OpView, found: Analysis) -> str | None:

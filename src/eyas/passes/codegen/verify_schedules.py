@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
 from eyas.codegen.backends import backend_of
+from eyas.codegen.common.analysis import Analysis, analysis_of
 from eyas.codegen.common.backend import Backend
-from eyas.codegen.common.fields import FieldError
 from eyas.codegen.common.schedule import Schedule
 from eyas.dialects import codegen, flow, hal
 from eyas.errors import CompileError
@@ -20,27 +20,30 @@ from eyas.targets import Target
 
 @dataclass(frozen=True)
 class VerifySchedules(Pass):
-    """Refuses schedules that do not fit what was decided with them: weights in panels, results in place of operands.
-
-    Both are decided once for a schedule, and then the schedule may be edited in a dump. Whether a schedule fits the
-    loops of its own executable is checked when that is compiled.
+    """Refuses schedules that do not fit their loops, or what was decided with them: weights in panels, results in
+    place of operands. Both are decided once for a schedule, and then the schedule may be edited in a dump.
     """
 
     name: ClassVar[str] = "verify-schedules"
     target: str = "llvm-cpu"
+    analyses: dict[str, Analysis] = field(default_factory=dict, compare=False, repr=False)
 
     def run(self, module: mlir.Module) -> None:
         backend = backend_of(Target.parse(self.target))
         executables = {op.attributes["sym_name"].value: op for op in module.body.operations if flow.is_executable(op)}
+        for function in executables.values():
+            if codegen.STRATEGY in function.attributes:
+                backend.check_noted(function, analysis_of(function, self.analyses))
         for dispatch in find_ops(module, "hal.dispatch"):
             function = executables.get(dispatch.callee.value)
             if function is not None and codegen.STRATEGY in function.attributes:
-                _check_panels(dispatch, function, backend)
+                _check_panels(dispatch, function)
                 _check_in_place(dispatch, function, backend)
 
 
-def _check_panels(dispatch: hal.DispatchOp, function: mlir.OpView, backend: Backend) -> None:
-    packed = {panels.binding: panels.lanes for panels in _schedule(function, backend).packed}
+def _check_panels(dispatch: hal.DispatchOp, function: mlir.OpView) -> None:
+    schedule = Schedule.from_attribute(function.attributes[codegen.STRATEGY].schedule)
+    packed = {panels.binding: panels.lanes for panels in schedule.packed}
     for binding, place in enumerate(_places(dispatch)):
         source = defining_op(place[0]) if isinstance(place[0], mlir.Value) else None
         parameter = source if source is not None and source.name == "hal.parameter" else None
@@ -78,15 +81,6 @@ def _places(dispatch: hal.DispatchOp) -> list[tuple[mlir.Value | int, mlir.Value
     buffers = iter(dispatch.buffers)
     offsets = [constant_int(offset) if constant_int(offset) is not None else offset for offset in dispatch.offsets]
     return [(next(buffers) if slot < 0 else slot, offset) for slot, offset in zip(dispatch.slots, offsets, strict=True)]
-
-
-def _schedule(function: mlir.OpView, backend: Backend) -> Schedule:
-    attribute = function.attributes[codegen.STRATEGY].schedule
-    backend.noted_strategy(function)
-    try:
-        return Schedule.from_attribute(attribute)
-    except FieldError as error:
-        raise CompileError(f"executable '{_name(function)}': {codegen.STRATEGY} cannot be read: {error}") from None
 
 
 def _said(lanes: int) -> str:

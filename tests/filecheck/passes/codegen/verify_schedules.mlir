@@ -17,5 +17,15 @@ func.func @main() {
 }
 
 // CHECK: @product{{.*}}packed = [{binding = 1 : i64, lanes = 32 : i64}]
-func.func private @product(%x: tensor<8x96xf32>, %w: tensor<96x128xf32>) -> tensor<8x128xf32> attributes {codegen.strategy = #codegen.strategy<"contraction", {packed = [{binding = 1, lanes = 32}], tiles = [{loop = 1, width = 8, vectors = 4}]}>, flow.executable}
-func.func private @halve(%x: tensor<8x128xf32>) -> tensor<8x128xf32> attributes {codegen.strategy = #codegen.strategy<"rows", {tiles = [{loop = 0, width = 8}]}>, flow.executable}
+func.func private @product(%x: tensor<8x96xf32>, %w: tensor<96x128xf32>) -> tensor<8x128xf32> attributes {codegen.strategy = #codegen.strategy<"contraction", {packed = [{binding = 1, lanes = 32}], tiles = [{loop = 1, width = 8, vectors = 4}]}>, dim_args = array<i64>, flow.executable} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x128xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x128xf32>) -> tensor<8x128xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<8x96xf32>, tensor<96x128xf32>) outs(%f : tensor<8x128xf32>) -> tensor<8x128xf32>
+  return %y : tensor<8x128xf32>
+}
+func.func private @halve(%x: tensor<8x128xf32>) -> tensor<8x128xf32> attributes {codegen.strategy = #codegen.strategy<"rows", {tiles = [{loop = 0, width = 8}]}>, dim_args = array<i64>, flow.executable} {
+  %e = tensor.empty() : tensor<8x128xf32>
+  %y = linalg.exp ins(%x : tensor<8x128xf32>) outs(%e : tensor<8x128xf32>) -> tensor<8x128xf32>
+  return %y : tensor<8x128xf32>
+}

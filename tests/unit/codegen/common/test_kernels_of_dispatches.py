@@ -131,7 +131,7 @@ def test_elementwise_consumers_are_fused_into_registers(context):
     kernel, _ = kernel_of(context, p.main([("x", a)], lines, [("z", a)]))
     (nest,) = kernel.nests
     assert len(nest.statements) == 2 and nest.statements[0].outputs == (None,)
-    assert nest.statements[1].inputs == [(0, 0)] and len(nest.reductions) == 1
+    assert nest.statements[1].inputs == ((0, 0),) and len(nest.reductions) == 1
 
 
 def test_rows_are_shared_between_nests(context):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from torch_mlir import ir as mlir
 
@@ -12,6 +12,8 @@ from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.schedule import GridAxis, Panels
 from eyas.codegen.common.sizes import Size
 from eyas.targets import Target
+
+Chosen = TypeVar("Chosen", bound="Strategy")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,10 @@ class Strategy(ABC):
     def from_attribute(cls, schedule: mlir.Attribute, found: Analysis) -> Strategy | str:
         """The strategy with knobs that were noted on the function, or why they do not fit. Raises FieldError for
         knobs that cannot be read."""
+
+    def tried(self: Chosen) -> Chosen | str:
+        """Itself, or why it cannot be lowered after all, where only lowering it can tell."""
+        return self
 
     def schedule_attribute(self) -> mlir.DictAttr:
         """The knobs, to be noted on the function."""

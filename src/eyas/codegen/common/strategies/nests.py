@@ -35,15 +35,8 @@ class NestStrategy(Strategy):
         read = Schedule.from_attribute(schedule)
         kernel = found.kernel(read.block)
         if isinstance(kernel, str):
-            return kernel if read.block is None else f"block: {kernel}"
-        if (problem := cls.check(read, kernel)) is not None:
-            return problem
-        tried = cls(kernel, read).tried()
-        return f"tiles: {tried}" if isinstance(tried, str) else tried
-
-    def tried(self: Nested) -> Nested | str:
-        """Itself, or why it cannot be lowered after all."""
-        return self
+            return f"block: {kernel}" if read.block is not None else f"tiles: {kernel}"
+        return cls.check(read, kernel) or cls(kernel, read)
 
     def problem(self) -> str | None:
         return self.check(self.schedule, self.kernel)
