@@ -46,6 +46,9 @@ conformance-onnx: build  ## every node test of the onnx package; ARGS='--filter 
 conformance-zoo: build $(VENV)/.zoo  ## models of timm, transformers, torchvision and torch, and trained ones; ARGS='--only bert' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.zoo $(ARGS)
 
+schedule-matrix: build  ## every field of every schedule edited, on every target, and run; ARGS='--programs linear' narrows it
+	$(RUN) $(BIN)/python tests/schedules/matrix.py $(ARGS)
+
 fuzz: build  ## random graphs against NumPy; ARGS='--graphs 20000 --seed 1 --jobs 2 --write docs/conformance.md' for the whole run
 	$(RUN) $(BIN)/python -m tests.fuzz $(ARGS)
 

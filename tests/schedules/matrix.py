@@ -41,6 +41,8 @@ TARGETS = {
     "avx512": "llvm-cpu:x86_64:x86-64-v4",
     "vmvx": "vmvx",
 }
+WAYS = ("schedule", "hal")
+"""The phase whose dump is edited."""
 SECONDS = 60
 """Longer than any of these programs compiles and runs."""
 _FIELDS = re.compile(
@@ -220,25 +222,35 @@ def all_edits(prepared: Prepared, random_: random.Random, pairs: int) -> Iterato
                 yield function, edit
 
 
-def run(names: list[str], targets: list[str], per_program: int, seed: int, pairs: int, report: Any) -> dict[str, Any]:
-    """Tries edits of programs for targets, `per_program` of each (0: all), and counts what becomes of them."""
+def _is_enough(tried: collections.Counter[str], wanted: int) -> bool:
+    """So many were tried, and a third of them ran; or twice as many."""
+    total = sum(tried.values())
+    return total >= 2 * wanted or (total >= wanted and tried["refused"] <= total * 2 // 3)
+
+
+def run(
+    names: list[str], targets: list[str], per_program: int, seed: int, pairs: int, in_turn: bool, report: Any
+) -> dict[str, Any]:
+    """Tries edits of programs for targets, `per_program` of each (0: all), and counts what becomes of them. `in_turn`
+    gives each program one of the targets."""
     compile_here()
     path = os.environ.get("LD_PRELOAD")
     guard = ctypes.CDLL(path) if path else None
     counts: collections.Counter[str] = collections.Counter()
     by_strategy: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     bad: list[str] = []
-    for name in names:
-        for target in targets:
+    for number, name in enumerate(names):
+        for target in [targets[number % len(targets)]] if in_turn else targets:
             random_ = random.Random(f"{seed} {name} {target}")
             prepared = prepare(name, TARGETS[target])
             found = list(all_edits(prepared, random_, pairs))
-            chosen = random_.sample(found, min(per_program, len(found))) if per_program else found
-            begin = time.time()
-            for function, edit in chosen:
-                for way in ("schedule", "hal") if not per_program else random_.choices(("schedule", "hal")):
+            begin, tried = time.time(), collections.Counter()
+            for function, edit in random_.sample(found, len(found)) if per_program else found:
+                if per_program and _is_enough(tried, per_program):
+                    break
+                for way in random_.choices(WAYS) if per_program else WAYS:
                     outcome, text = apart(prepared, function, edit, way, guard)
-                    counts[outcome] += 1
+                    tried[outcome] += 1
                     by_strategy[f"{target} {prepared.schedules[function][0]}"][outcome] += 1
                     line = f"{name} | {target} | {function} | {way} | {edit.what} -> {outcome}: {text}"
                     if outcome not in ("right", "refused"):
@@ -246,7 +258,12 @@ def run(names: list[str], targets: list[str], per_program: int, seed: int, pairs
                         print(line, file=sys.stderr, flush=True)
                     if report is not None:
                         print(line, file=report, flush=True)
-            print(f"{name} {target}: {len(chosen)} edits in {time.time() - begin:.0f} s", file=sys.stderr, flush=True)
+            counts.update(tried)
+            print(
+                f"{name} {target}: {sum(tried.values())} edits in {time.time() - begin:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
     return {"counts": counts, "by_strategy": by_strategy, "bad": bad}
 
 
@@ -268,6 +285,13 @@ def compile_here() -> None:
     compile_executables.compile_jobs = compile_jobs
 
 
+def plant_overrun() -> None:
+    """Tails of workgroups are forgotten: lanes run beyond the piece of a workgroup, and beyond the last element."""
+    from eyas.codegen.llvm_cpu.emit import NestEmitter
+
+    NestEmitter._divides = lambda self, loop, step: True
+
+
 def main() -> None:
     from programs import PROGRAMS
 
@@ -276,6 +300,8 @@ def main() -> None:
     parser.add_argument("--targets", default=",".join(TARGETS))
     parser.add_argument("--per-program", type=int, default=0, help="how many edits of each program; 0 for all")
     parser.add_argument("--pairs", type=int, default=30, help="how many edits of several fields for each schedule")
+    parser.add_argument("--in-turn", action="store_true", help="each program for one of the targets")
+    parser.add_argument("--plant", action="store_true", help="plant a fault in the code generator, which must be found")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="where to write the counts")
     parser.add_argument("--report", type=Path, help="where to write a line for each edit")
@@ -284,9 +310,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="eyas-guard-") as folder:
             environment = {**os.environ, "LD_PRELOAD": str(build_guard(Path(folder)))}
             sys.exit(subprocess.run([sys.executable, *sys.argv], env=environment).returncode)
+    if options.plant:
+        plant_overrun()
     names, targets = options.programs.split(","), options.targets.split(",")
     report = open(options.report, "w") if options.report else None
-    result = run(names, targets, options.per_program, options.seed, options.pairs, report)
+    result = run(names, targets, options.per_program, options.seed, options.pairs, options.in_turn, report)
     for strategy, counts in sorted(result["by_strategy"].items()):
         print(f"{strategy:24}", ", ".join(f"{counts[one]} {one}" for one in sorted(counts)))
     print("all:", ", ".join(f"{count} {one}" for one, count in sorted(result["counts"].items())))
