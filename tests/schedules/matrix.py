@@ -43,7 +43,7 @@ TARGETS = {
 }
 WAYS = ("schedule", "hal")
 """The phase whose dump is edited."""
-SECONDS = 60
+SECONDS = 300
 """Longer than any of these programs compiles and runs."""
 _FIELDS = re.compile(
     r"\b(tiles|grid|packed|staged|block|written|unknown strategy|schedule)\b|no fields here|is no field"
