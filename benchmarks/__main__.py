@@ -11,7 +11,8 @@ import traceback
 from benchmarks import report
 
 NAMES = (
-    "outputs", "dynamic_sizes", "call_overhead", "load_time", "arena", "compile_cost", "runtime_library", "speed",
+    "outputs", "dynamic_sizes", "call_overhead", "overlap", "load_time", "arena", "compile_cost", "runtime_library",
+    "speed",
 )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -27,15 +26,13 @@ MEAN_LIMIT, LIMIT, PEER_LIMIT = 1.6, 2.5, 20.0
 
 def _eyas(target: str, width: int | None = None, disable: Sequence[str] = ()) -> Callable[[str, Path, int], Session]:
     def open_(name: str, folder: Path, threads: int) -> Session:
-        if width is not None:
-            os.environ["EYAS_VMVX_WIDTH"] = str(width)
         import eyas
 
         path = folder / ("_".join([target, *disable]) + ".eyas")
         if not path.exists():
             one = MODELS[name]()
             eyas.compile(one.model, one.args, kwargs=one.kwargs, target=target, disable=disable).save(path)
-        module = eyas.load(path, threads=threads)
+        module = eyas.load(path, device=eyas.Device("local-task", threads=threads, vmvx_width=width))
         inputs, main = load_arrays(folder / INPUTS_FILE), module.functions["main"]
         return Session(eyas.__version__, lambda: main(*inputs))
 

@@ -31,7 +31,7 @@ from eyas.dialects import flow
 from eyas.ir import make_context, parse_module, run_upstream
 from eyas.module import container
 from eyas.module.assembler import disassemble
-from eyas.pipelines.phases import Phase
+from eyas.pipelines.request import Phase
 from eyas.targets import Target
 
 PAGE = Path(__file__).parent / "walkthrough.md"

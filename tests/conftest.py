@@ -2,4 +2,30 @@
 
 import os
 
+import pytest
+from tests.tools import frameworks
+
 os.environ["EYAS_CACHE"] = "off"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if frameworks.required() and (lacking := frameworks.missing()):
+        pytest.exit(frameworks.complaint(lacking), returncode=pytest.ExitCode.TESTS_FAILED)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector):
+    return _fail_without_package((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item):
+    return _fail_without_package((yield))
+
+
+def _fail_without_package(report):
+    """A package that is there and cannot be imported is no reason to skip where all are required."""
+    if frameworks.required() and report.skipped and "could not import" in str(report.longrepr):
+        report.outcome = "failed"
+        report.longrepr = f"EYAS_TEST_REQUIRE=all: {report.longrepr[2]}"
+    return report

@@ -103,11 +103,10 @@ def module_path(name: str, folder: Path, target: str, disable: Sequence[str] = (
 
 def _eyas(target: str, disable: Sequence[str] = (), width: int | None = None) -> Callable[..., Session]:
     def open_(name: str, folder: Path, threads: int) -> Session:
-        if width is not None:
-            os.environ["EYAS_VMVX_WIDTH"] = str(width)
         import eyas
 
-        module = eyas.load(module_path(name, folder, target, disable), threads=threads)
+        device = eyas.Device("local-task", threads=threads, vmvx_width=width)
+        module = eyas.load(module_path(name, folder, target, disable), device=device)
         call, inputs = module.functions["main"], load_arrays(folder / INPUTS_FILE)
         if name == "inference":
             return Session(eyas.__version__, lambda: call(*inputs))

@@ -42,7 +42,7 @@ archive() {
 
 # An executable image that the C compiler's linker made, for the loader's test.
 $cc -O2 -shared -nostdlib -fPIC -fno-plt -fno-stack-protector "-I$runtime/include" \
-  -Wl,--hash-style=sysv,-z,separate-code,--build-id=none,--defsym=eyas_executable_abi=1 \
+  -Wl,--hash-style=sysv,-z,separate-code,--build-id=none,--defsym=eyas_executable_abi=2 \
   "$runtime/tests/hal/images/kernels.c" -o "$build/kernels.so"
 export EYAS_TEST_IMAGE="$build/kernels.so"
 

@@ -1,11 +1,13 @@
 // Runs a function of a module on bytes from files: all that a machine needs that has no Python.
 //
-//   eyas-run MODULE FUNCTION [INPUT...] [-o OUTPUT...] [--driver NAME] [--repeat COUNT]
+//   eyas-run MODULE FUNCTION [INPUT...] [-o OUTPUT...] [--driver NAME] [--variant NAME]
+//            [--repeat COUNT]
 //
 // An INPUT is a file with the argument's elements, dense and in row order, of the size that the
 // signature says (sizes that the signature leaves open are written after the name: x.bin:3x17).
 // Results go to the OUTPUTs. With --repeat the function is called again, and the fastest call's
-// time is printed.
+// time is printed. EYAS_VMVX_KERNELS and EYAS_VMVX_WIDTH are the device options vmvx_kernels and
+// vmvx_width.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@
 enum { MAX_FILES = 64 };
 
 typedef struct options_t {
-  const char *module, *function, *driver;
+  const char *module, *function, *driver, *variant;
   const char *inputs[MAX_FILES], *outputs[MAX_FILES];
   uint32_t input_count, output_count;
   unsigned long repeat;
@@ -26,8 +28,8 @@ typedef struct options_t {
 static int usage(const char* wrong) {
   fprintf(stderr,
           "eyas-run: %s\n"
-          "usage: eyas-run MODULE FUNCTION [INPUT...] [-o OUTPUT...] [--driver NAME] [--repeat "
-          "COUNT]\n",
+          "usage: eyas-run MODULE FUNCTION [INPUT...] [-o OUTPUT...] [--driver NAME] [--variant "
+          "NAME] [--repeat COUNT]\n",
           wrong);
   return 2;
 }
@@ -43,12 +45,19 @@ static const char* parse(int argc, char** argv, options_t* options) {
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "-o") == 0) {
       outputs = true;
-    } else if (strcmp(argv[i], "--driver") == 0 || strcmp(argv[i], "--repeat") == 0) {
+    } else if (strncmp(argv[i], "--", 2) == 0) {
+      const char* option = argv[i] + 2;
       if (i + 1 == argc) return "an option lacks its value";
-      const bool driver = argv[i][2] == 'd';
-      ++i;
-      if (driver) options->driver = argv[i];
-      if (!driver) options->repeat = strtoul(argv[i], NULL, 10);
+      const char* value = argv[++i];
+      if (strcmp(option, "driver") == 0) {
+        options->driver = value;
+      } else if (strcmp(option, "variant") == 0) {
+        options->variant = value;
+      } else if (strcmp(option, "repeat") == 0) {
+        options->repeat = strtoul(value, NULL, 10);
+      } else {
+        return "unknown option";
+      }
     } else if (!options->module) {
       options->module = argv[i];
     } else if (!options->function) {
@@ -95,13 +104,14 @@ static eyas_status_t write_output(const char* name, const eyas_tensor_t* tensor,
                                   bool* out_written) {
   uint64_t bytes = eyas_dtype_bytes(tensor->dtype);
   for (uint32_t i = 0; i < tensor->rank; ++i) bytes *= (uint64_t)tensor->dims[i];
-  void* data = NULL;
-  eyas_status_t status = eyas_hal_buffer_map(tensor->buffer, EYAS_HAL_ACCESS_READ, 0, bytes, &data);
-  if (status) return status;
-  FILE* file = fopen(name, "wb");
+  void* data = malloc(bytes + 1);
+  if (!data) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a result");
+  eyas_status_t status = eyas_hal_buffer_read(tensor->buffer, 0, data, bytes);
+  FILE* file = status ? NULL : fopen(name, "wb");
   *out_written = file && fwrite(data, 1, bytes, file) == bytes;
   if (file && fclose(file) != 0) *out_written = false;
-  return NULL;
+  free(data);
+  return status;
 }
 
 static int call(const options_t* options, eyas_context_t* context, const eyas_module_t* module) {
@@ -150,19 +160,37 @@ static int call(const options_t* options, eyas_context_t* context, const eyas_mo
   return code;
 }
 
+static eyas_status_t open_device(const char* driver, eyas_hal_device_t** out_device) {
+  const char *kernels = getenv("EYAS_VMVX_KERNELS"), *width = getenv("EYAS_VMVX_WIDTH");
+  eyas_hal_option_t values[2];
+  eyas_hal_device_options_t options = {.values = values};
+  if (kernels && *kernels) {
+    values[options.value_count++] = (eyas_hal_option_t){.name = "vmvx_kernels", .text = kernels};
+  }
+  if (width && *width) {
+    values[options.value_count++] =
+        (eyas_hal_option_t){.name = "vmvx_width", .number = strtoul(width, NULL, 10)};
+  }
+  return eyas_hal_device_create(driver, &options, out_device);
+}
+
 int main(int argc, char** argv) {
   options_t options = {.driver = "local-task", .repeat = 1};
   const char* wrong = parse(argc, argv, &options);
   if (wrong) return usage(wrong);
   eyas_hal_device_t* device = NULL;
   eyas_module_t* module = NULL;
+  eyas_loaded_module_t* loaded = NULL;
   eyas_context_t* context = NULL;
   int code = 0;
-  eyas_status_t status = eyas_hal_device_create(options.driver, NULL, &device);
-  if (!status) status = eyas_module_open(options.module, NULL, &module);
-  if (!status) status = eyas_context_create(module, device, NULL, &context);
+  eyas_status_t status = open_device(options.driver, &device);
+  eyas_module_options_t choice = {.variant = options.variant, .device = device};
+  if (!status) status = eyas_module_open(options.module, &choice, &module);
+  if (!status) status = eyas_loaded_module_create(module, device, &loaded);
+  if (!status) status = eyas_context_create(loaded, NULL, &context);
   code = status ? fail(status, options.module) : call(&options, context, module);
   eyas_context_release(context);
+  eyas_loaded_module_release(loaded);
   eyas_module_release(module);
   eyas_hal_device_release(device);
   return code;

@@ -9,22 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from eyas.cache.digest import attempt
 from eyas.cache.store import open_store
 from eyas.errors import CallError, ModuleError, UsageError
-from eyas.frontends import import_model
-from eyas.frontends.collection import paused_collection
-from eyas.frontends.staging import Staged, stage
+from eyas.frontends.staging import stage
 from eyas.module import container
-from eyas.pipelines.module_cache import ModuleCache
-from eyas.runtime import Module
+from eyas.pipelines import driver
+from eyas.pipelines.request import Request, Services, Watcher
+from eyas.runtime import Device, Module
+from eyas.runtime.device import as_device
 from eyas.runtime.module import load_open_file
-from eyas.targets import Target
+from eyas.targets import Target, parse_targets
 
-# What only a compilation needs is imported by those who compile: a module from the cache is there before MLIR would be.
 if TYPE_CHECKING:
-    from eyas.pipelines.compiler import CompiledProgram
-    from eyas.pipelines.phases import Options
     from eyas.program.program import ImportedProgram, Signature
 
 
@@ -33,10 +29,10 @@ def compile(
     example_inputs: Sequence[Any] = (),
     *,
     kwargs: Mapping[str, Any] | None = None,
-    target: str = "llvm-cpu",
+    target: str | Target | Sequence[str | Target] = "llvm-cpu",
     dynamic_shapes: Any = None,
     carry: Mapping[int, int] | None = None,
-    device: str = "local-task",
+    device: Device | str = "local-task",
     threads: int | None = None,
     disable: Sequence[str] = (),
     dump_phases: str | Path | None = None,
@@ -52,7 +48,8 @@ def compile(
     means that argument 0 starts as its example and is replaced by result 0 after each call. `disable` leaves passes or
     strategies out, `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory
     for intermediate values. `progress` shows it on stderr: None means when that is a terminal. Without `cache` nothing
-    that was compiled before is used or kept. A module for another `target` can only be saved.
+    that was compiled before is used or kept. Several targets give one module with a variant for each, of which the best
+    that a machine can run is chosen when it is loaded. A module for another machine can only be saved.
 
         module = eyas.compile(model, (x,))
         module(x); module.save("model.eyas")
@@ -68,81 +65,29 @@ def compile(
             f"example_inputs must be a tuple of the call's arguments, got a {type(example_inputs).__name__};"
             " for one tensor write (x,)"
         )
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads={threads}: give 1 or more, or None for all CPUs of this process")
-    given = bool(example_inputs or kwargs or dynamic_shapes is not None or carry)
-    store = open_store() if cache else None
-    modules = ModuleCache.of(store, target, disable, max_arena_bytes)
-    with paused_collection():
-        staged = _stage(model, _Call(example_inputs, kwargs or {}, dynamic_shapes, carry, given), modules)
-    fingerprint = staged.fingerprint
-    if modules is not None and fingerprint is not None and not dump_phases:
-        if (file := modules.find(fingerprint)) is not None:
-            return _load(file, target, device, threads)
-    if staged.is_large:
-        from eyas.codegen.worker import prepare_workers
-
-        prepare_workers()
-    with paused_collection():
-        imported = staged.finish()
-    if modules is not None and fingerprint is None and imported.parameter_bytes <= modules.store.largest_bytes:
-        fingerprint = attempt(lambda: imported.fingerprint)
-        if fingerprint is not None and not dump_phases and (file := modules.find(fingerprint)) is not None:
-            return _load(file, target, device, threads)
-    from eyas.pipelines.phases import Options
-
-    options = Options(target=target, disable=tuple(disable), max_arena_bytes=max_arena_bytes, store=store)
-    dump = Path(dump_phases) if dump_phases else None
-    with paused_collection():
-        program = _compile(imported, options, dump, sys.stderr.isatty() if progress is None else progress)
-    file = modules.keep(fingerprint, program.write) if modules is not None and fingerprint is not None else None
-    return _load(file or program.write_unnamed(), target, device, threads)
+    device = as_device(device, threads)
+    request = Request(
+        model.program if isinstance(model, Exported) else model,
+        example_inputs,
+        kwargs or {},
+        dynamic_shapes,
+        carry,
+        parse_targets(target),
+        tuple(disable),
+        max_arena_bytes,
+    )
+    shown = _progress(sys.stderr.isatty() if progress is None else progress)
+    services = Services(open_store() if cache else None, dump=Path(dump_phases) if dump_phases else None)
+    services = replace(services, watchers=(*services.watchers, *shown))
+    return _load(driver.compile(request, services).open(), request.targets, device)
 
 
-@dataclass(frozen=True)
-class _Call:
-    """What `compile` was told of a model's call. `given` says whether that was anything."""
+def _progress(wanted: bool) -> tuple[Watcher, ...]:
+    if not wanted:
+        return ()
+    from eyas.pipelines.progress import CompileProgress
 
-    inputs: Sequence[Any]
-    kwargs: Mapping[str, Any]
-    dynamic_shapes: Any
-    carry: Mapping[int, int] | None
-    given: bool
-
-
-def _stage(model: Any, call: _Call, modules: ModuleCache | None) -> Staged:
-    if isinstance(model, Exported):
-        if call.given:
-            raise UsageError("an exported program already has its inputs; pass it alone")
-        return Staged(model._copy, weight_bytes=model.program.parameter_bytes)
-    if isinstance(model, Mapping):
-        if call.given:
-            raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
-        from eyas.frontends.entries import import_entries
-
-        return Staged(lambda: import_entries(model))
-    if call.carry:
-        from eyas.frontends.entries import Entry, import_entry
-
-        entry = Entry(model, call.inputs, call.kwargs, call.dynamic_shapes, call.carry)
-        return Staged(lambda: import_entry(entry))
-    most_bytes = -1 if modules is None else modules.store.largest_bytes
-    return stage(model, call.inputs, call.kwargs, call.dynamic_shapes, most_bytes)
-
-
-def _compile(imported: ImportedProgram, options: Options, dump: Path | None, progress: bool) -> CompiledProgram:
-    from eyas.pipelines.compiler import Compilation
-
-    if progress:
-        from eyas.pipelines.progress import CompileProgress
-
-        with CompileProgress() as shown:
-            compilation = Compilation.of(imported, replace(options, on_kernel=shown.on_kernel))
-            compilation.run(dump=dump, on_phase=lambda phase: shown.on_phase(phase, compilation))
-    else:
-        compilation = Compilation.of(imported, options)
-        compilation.run(dump=dump)
-    return compilation.finish()
+    return (CompileProgress(),)
 
 
 def training_step(
@@ -161,11 +106,11 @@ def training_step(
     return compile(TrainingStep(model, loss, optimizer), example_batch, **options)
 
 
-def _load(file: IO[bytes], target: str, device: str, threads: int | None) -> Module:
+def _load(file: IO[bytes], targets: Sequence[Target], device: Device) -> Module:
     try:
-        return load_open_file(file, device, threads)
+        return load_open_file(file, device)
     except ModuleError as error:
-        if Target.parse(target).runs_here:
+        if any(target.runs_here for target in targets):
             raise
         return ForeignModule(file, error)
 
@@ -174,17 +119,26 @@ class ForeignModule(Module):
     """A module for another machine: it can be saved and looked at, and running it is an error."""
 
     def __init__(self, file: IO[bytes], reason: ModuleError) -> None:
-        self._source, self._reason = file, reason
+        self._file, self._reason = _ForeignFile(file), reason
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         raise CallError(f"this module cannot run here, only be saved: {self._reason}")
 
-    @functools.cached_property
-    def manifest(self) -> dict[str, Any]:
-        return container.read(f"/proc/self/fd/{self._source.fileno()}", verify=False).manifest
+    submit = clone = __call__
 
     def __repr__(self) -> str:
         return f"<eyas module for {self.manifest['provenance']['target']}>"
+
+
+@dataclass
+class _ForeignFile:
+    """What is known of a file that the runtime refuses."""
+
+    source: IO[bytes]
+
+    @functools.cached_property
+    def manifest(self) -> dict[str, Any]:
+        return container.read(f"/proc/self/fd/{self.source.fileno()}", verify=False).manifest
 
 
 @dataclass(frozen=True)
@@ -221,13 +175,6 @@ class Exported:
         """Compiles the program; takes the keywords of `eyas.compile`."""
         return compile(self, **options)
 
-    def _copy(self) -> ImportedProgram:
-        """Compilation changes the module that it is given."""
-        from eyas.ir import clone_into
-
-        program = self.program
-        return replace(program, module=clone_into(program.module.operation, program.module.context))
-
     def __str__(self) -> str:
         return self.mlir
 
@@ -241,10 +188,4 @@ def export(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: Any) ->
     exported = eyas.export(model, *example_inputs)
     print(exported); module = exported.compile()
     """
-    if isinstance(model, Mapping):
-        if args or kwargs or dynamic_shapes is not None:
-            raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
-        from eyas.frontends.entries import import_entries
-
-        return Exported(import_entries(model))
-    return Exported(import_model(model, *args, dynamic_shapes=dynamic_shapes, **kwargs))
+    return Exported(stage(model, args, kwargs, dynamic_shapes, None, most_bytes=-1).finish())

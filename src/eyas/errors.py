@@ -5,6 +5,12 @@ An error teaches: what went wrong, where (the user's node or line), the value se
 
 from __future__ import annotations
 
+import importlib.util
+
+# What `pip install eyas` leaves out -> the extra that has it.
+EXTRA_OF = {"torch_mlir": "compiler", "llvmlite": "compiler", "ml_dtypes": "compiler", "typer": "cli", "rich": "cli"}
+EXTRA_OF |= {name: name for name in ("torch", "onnx", "jax")}
+
 
 class EyasError(Exception):
     """Root of all errors that are about the user's input or environment."""
@@ -46,3 +52,23 @@ class InternalError(EyasError):
     """A bug of ours. Carries the path of a reproducer when one could be written."""
 
     exit_code = 70
+
+
+class TrainingModeWarning(UserWarning):
+    """A PyTorch model was compiled in training mode, in which some of its layers act otherwise."""
+
+
+class MissingPackageError(EyasError):
+    """Something was asked for that needs a package which is not installed; the message names the extra that has it."""
+
+    def __init__(self, package: str, what: str = "this") -> None:
+        super().__init__(
+            f"{what} needs the package '{package}', which is not installed here: pip install"
+            f" 'eyas[{EXTRA_OF[package]}]'. Without extras Eyas runs modules: eyas.load(...)."
+        )
+
+
+def require(package: str, what: str) -> None:
+    """Raises MissingPackageError unless a package of `EXTRA_OF` is installed."""
+    if importlib.util.find_spec(package) is None:
+        raise MissingPackageError(package, what)

@@ -38,3 +38,30 @@ def cache_limit_bytes(default: int) -> int:
             f"EYAS_CACHE_LIMIT is '{given}'; give a number of bytes, or one with a unit such as 512M or 4G"
         )
     return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+HOST_LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+
+
+def host() -> str | None:
+    """What this machine is taken for: EYAS_HOST is a level of x86-64 that it has, so that tests can be run as on a
+    machine with less. The runtime reads it, too (`runtime/src/base/cpu_features.c`)."""
+    given = os.environ.get("EYAS_HOST", "").strip()
+    if given and given not in HOST_LEVELS:
+        raise UsageError(
+            f"EYAS_HOST is '{given}'; it can be {', '.join(HOST_LEVELS)}, or empty for what the machine is"
+        )
+    return given or None
+
+
+def vmvx_kernels() -> str | None:
+    """Microkernels that devices run bytecode with: EYAS_VMVX_KERNELS is the name of a set, such as `portable`."""
+    return os.environ.get("EYAS_VMVX_KERNELS", "").strip() or None
+
+
+def vmvx_width() -> int | None:
+    """Unit tiles that an instruction of bytecode issues: EYAS_VMVX_WIDTH is 1, 2, 4 or 8."""
+    given = os.environ.get("EYAS_VMVX_WIDTH", "").strip()
+    if given and given not in ("1", "2", "4", "8"):
+        raise UsageError(f"EYAS_VMVX_WIDTH is '{given}'; allowed are 1, 2, 4 and 8")
+    return int(given) if given else None

@@ -18,7 +18,8 @@ from eyas.errors import (
     UnsupportedOpError,
     UsageError,
 )
-from eyas.ir import PassPipeline, make_context, parse_module
+from eyas.ir import make_context, parse_module
+from eyas.passes import parse_pipeline
 
 TEXT = """func.func @main(%x: tensor<4x8xf32>, %n: tensor<?xi32>) -> tensor<4x8xf32> {
   %0 = arith.addf %x, %x : tensor<4x8xf32>
@@ -239,7 +240,7 @@ def test_unknown_targets_devices_and_passes():
     with one_error(UsageError, "toaster", "local-task"):
         eyas.compile(TEXT, device="toaster")
     with one_error(UsageError, "no-such-pass"):
-        PassPipeline.parse("cse,no-such-pass").run(parse_module(TEXT, make_context()))
+        parse_pipeline("cse,no-such-pass").run(parse_module(TEXT, make_context()))
     with one_error(UsageError, "already has its types"):
         eyas.compile(TEXT, (X, N))
 

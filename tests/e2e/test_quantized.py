@@ -8,9 +8,8 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import eyas
-from eyas.frontends import import_model
-from eyas.pipelines.compiler import Compilation
-from eyas.pipelines.phases import Options, Phase
+from eyas.pipelines import driver
+from eyas.pipelines.request import Phase, Request, Services
 
 RNG = np.random.default_rng(3)
 FLOAT, INT8, UINT8 = TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8
@@ -34,9 +33,7 @@ def integers(dtype, shape) -> np.ndarray:
 
 
 def dispatches(model: ModelProto) -> str:
-    compilation = Compilation.of(import_model(model), Options(workers=1))
-    compilation.run(last=Phase.DISPATCH)
-    return compilation.as_text()
+    return driver.run(Request(model, last=Phase.DISPATCH), Services(workers=1)).as_text()
 
 
 def check(model: ModelProto, x: np.ndarray, off_by_one: float = 0.0) -> None:

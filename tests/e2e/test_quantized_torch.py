@@ -7,9 +7,8 @@ import torch
 import torch.ao.quantization.fx._decomposed  # registers torch.ops.quantized_decomposed
 
 import eyas
-from eyas.frontends import import_model
-from eyas.pipelines.compiler import Compilation
-from eyas.pipelines.phases import Options, Phase
+from eyas.pipelines import driver
+from eyas.pipelines.request import Phase, Request, Services
 
 OPS = torch.ops.quantized_decomposed
 
@@ -59,8 +58,7 @@ def test_products_of_bytes(layer, weight, shape, name, kind, zero):
     torch.manual_seed(0)
     model = Quantized(torch.randint(-127, 128, weight, dtype=torch.int8), layer, kind, zero)
     x = torch.randn(shape) * 2
-    compilation = Compilation.of(import_model(model, x), Options(workers=1))
-    compilation.run(last=Phase.DISPATCH)
+    compilation = driver.run(Request(model, (x,), last=Phase.DISPATCH), Services(workers=1))
     lines = [line for line in compilation.as_text().splitlines() if f"= {name} " in line]
     assert lines and all(line.split(" outs(")[0].count("xi8>") == 2 and "xi32>" in line for line in lines), lines
     got = eyas.compile(model, (x,), device="local-sync")(x)

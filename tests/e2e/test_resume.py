@@ -10,9 +10,9 @@ from torch import nn  # noqa: E402
 
 import eyas  # noqa: E402
 from eyas.errors import CompileError  # noqa: E402
-from eyas.pipelines import weights_file  # noqa: E402
-from eyas.pipelines.compiler import PARAMETERS_FILE, Compilation  # noqa: E402
-from eyas.pipelines.phases import Options, Phase  # noqa: E402
+from eyas.pipelines import driver, weights_file  # noqa: E402
+from eyas.pipelines.dumps import PARAMETERS_FILE, file_name, read_dump  # noqa: E402
+from eyas.pipelines.request import Phase, Request  # noqa: E402
 
 
 class Network(nn.Module):
@@ -47,12 +47,9 @@ def dumped(tmp_path_factory):
 
 
 def resume(folder, phase: Phase, weights=None) -> eyas.Module:
-    text = (folder / f"{phase.ordinal + 1}.{phase.value}.mlir").read_text()
     weights = weights_file.read(folder / PARAMETERS_FILE) if weights is None else weights
-    compilation = Compilation.resume(text, Options(), weights)
-    if phase is not Phase.VM:
-        compilation.run(first=list(Phase)[phase.ordinal + 1])
-    return eyas.load(compilation.finish().to_bytes())
+    dump = read_dump((folder / file_name(phase)).read_text(), weights)
+    return driver.compile(Request(dump, after=phase)).load()
 
 
 @pytest.mark.parametrize("phase", list(Phase), ids=lambda phase: phase.value)
@@ -98,7 +95,7 @@ def test_missing_weights_are_named(dumped):
 
 def test_text_without_a_signature_is_no_dump():
     with pytest.raises(CompileError, match="not a dump of a phase"):
-        Compilation.resume("func.func @main() { return }", Options(), {})
+        read_dump("func.func @main() { return }", {})
 
 
 def test_weights_files_are_what_the_safetensors_library_reads(dumped, tmp_path):

@@ -13,15 +13,14 @@ from torch import nn  # noqa: E402
 import eyas  # noqa: E402
 from eyas.errors import CallError, FrontendError, UsageError  # noqa: E402
 from eyas.ir.walk import find_ops  # noqa: E402
-from eyas.pipelines.compiler import Compilation  # noqa: E402
-from eyas.pipelines.phases import Options, Phase  # noqa: E402
+from eyas.pipelines import driver  # noqa: E402
+from eyas.pipelines.dumps import read_dump_file  # noqa: E402
+from eyas.pipelines.request import Phase, Request, Services  # noqa: E402
 
 
 def scheduled(model, *inputs):
     """The program after the schedule phase."""
-    compilation = Compilation.of(eyas.export(model, *inputs).program, Options())
-    compilation.run(last=Phase.SCHEDULE)
-    return compilation.module
+    return driver.run(Request(model, inputs, last=Phase.SCHEDULE)).module
 
 
 class Counter(nn.Module):
@@ -285,14 +284,9 @@ def test_calls_of_several_threads_are_ordered():
 
 def test_dumps_keep_state(tmp_path):
     exported = eyas.export(Counter(), torch.zeros(4))
-    compilation = Compilation.of(exported.program, Options())
-    compilation.run(dump=tmp_path, last=Phase.HAL)
-    from eyas.pipelines import weights_file
-
-    weights = weights_file.read(tmp_path / "parameters.safetensors")
-    again = Compilation.resume((tmp_path / "3.dispatch.mlir").read_text(), Options(), weights)
-    again.run(Phase.SCHEDULE)
-    module = again.finish().load()
+    driver.run(Request(exported.program, last=Phase.HAL), Services(dump=tmp_path))
+    dump = read_dump_file(tmp_path / "3.dispatch.mlir")
+    module = driver.compile(Request(dump, after=Phase.DISPATCH)).load()
     assert module(np.ones(4, np.float32)).tolist() == [3.0] * 4 and module.state["count"] == 1
 
 
@@ -374,15 +368,13 @@ def test_llama_decodes_with_a_static_cache():
 
 def test_jax_caches_are_updated_in_place():
     jax = pytest.importorskip("jax")
-    from eyas.frontends.entries import Entry, import_entry
 
     def step(cache, new, position):
         cache = jax.lax.dynamic_update_slice(cache, new, (0, position, 0))
         return cache, cache.sum((0, 2))
 
     call = (np.zeros((4, 64, 16), np.float32), np.ones((4, 1, 16), np.float32), np.int32(3))
-    compilation = Compilation.of(import_entry(Entry(step, call, carry={0: 0})), Options())
-    compilation.run(last=Phase.SCHEDULE)
+    compilation = driver.run(Request(step, call, carry={0: 0}, last=Phase.SCHEDULE))
     assert not find_ops(compilation.module, "stream.copy")
     module, cache = eyas.compile(step, call, carry={0: 0}), call[0]
     for position in (3, 70, 5):  # JAX clamps

@@ -14,8 +14,8 @@ import eyas  # noqa: E402
 from eyas.errors import UnsupportedOpError, UsageError  # noqa: E402
 from eyas.frontends.entries import Entry, import_entry  # noqa: E402
 from eyas.ir.walk import find_ops  # noqa: E402
-from eyas.pipelines.compiler import Compilation  # noqa: E402
-from eyas.pipelines.phases import Options, Phase  # noqa: E402
+from eyas.pipelines import driver  # noqa: E402
+from eyas.pipelines.request import Phase, Request  # noqa: E402
 
 STEPS = 50
 # A bias on keys does not change a softmax: its gradient is rounding, which Adam makes large.
@@ -126,8 +126,7 @@ def test_weights_and_momentum_are_updated_in_place():
     step = eyas.TrainingStep(model, nn.CrossEntropyLoss(), sgd(model.parameters()))
     program = import_entry(Entry(step, (torch.randn(32, 20), torch.randint(0, 5, (32,)))))
     assert str(program.signature) == "(input: f32[32, 20], target: i64[32]) -> (loss: f32[])"
-    compilation = Compilation.of(program, Options())
-    compilation.run(last=Phase.SCHEDULE)
+    compilation = driver.run(Request(program, last=Phase.SCHEDULE))
     assert len(find_ops(compilation.module, "stream.state")) == 8
     assert not find_ops(compilation.module, "stream.copy")
 

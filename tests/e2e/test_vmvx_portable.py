@@ -5,139 +5,38 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
+pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+from emulated import MODELS, Case, build_runners, emulated  # noqa: E402
 
-import eyas  # noqa: E402
-
-ROOT = Path(__file__).parents[2]
-TOLERANCE = 1e-5
 EMULATED = {
-    "aarch64": ["qemu-aarch64"],
-    "riscv64": ["qemu-riscv64", "-cpu", "rv64,v=false"],
-    "riscv64-v128": ["qemu-riscv64", "-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"],
-    "riscv64-v512": ["qemu-riscv64", "-cpu", "rv64,v=true,vlen=512,vext_spec=v1.0"],
+    "aarch64": "",
+    "riscv64": "rv64,v=false",
+    "riscv64-v128": "rv64,v=true,vlen=128,vext_spec=v1.0",
+    "riscv64-v512": "rv64,v=true,vlen=512,vext_spec=v1.0",
 }
 
 
-class ConvNet(nn.Module):
-    """Convolutions with stride, padding and groups, pooling, an activation with exp, and a product."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv2d(3, 16, 3, stride=2, padding=1),
-            nn.BatchNorm2d(16),
-            nn.SiLU(),
-            nn.Conv2d(16, 16, 3, padding=1, groups=16),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(16, 24, 1),
-            nn.Hardswish(),
-            nn.AdaptiveAvgPool2d(1),
-            nn.Flatten(),
-            nn.Linear(24, 10),
-        )
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layers(x)
-
-
-class Block(nn.Module):
-    """Embeddings, one layer of a transformer, and what it thinks is next: gathers, attention, GELU, integers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(50, 32)
-        self.layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, activation="gelu", batch_first=True)
-
-    def forward(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        x = self.layer(self.embedding(tokens))
-        scores = x @ self.embedding.weight.T
-        return scores, scores.argmax(-1)
-
-
-def conv_net() -> tuple[nn.Module, torch.Tensor]:
-    model = ConvNet().train()
-    model(torch.randn(8, 3, 21, 19))  # statistics that are not those of the start
-    return model.eval(), torch.randn(2, 3, 21, 19)
-
-
-def block() -> tuple[nn.Module, torch.Tensor]:
-    return Block().eval(), torch.randint(0, 50, (2, 11))
-
-
-MODELS = {"conv_net": conv_net, "block": block}
-
-
-class Case:
-    """A compiled file with its input and what PyTorch says."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        torch.manual_seed(5)
-        model, given = MODELS[name]()
-        with torch.no_grad():
-            wanted = model(given)
-        self.wanted = [t.numpy() for t in (wanted if isinstance(wanted, tuple) else (wanted,))]
-        module = eyas.compile(model, (given,), target="vmvx")
-        self.function = next(iter(module.manifest["functions"]))
-        self.folder, self.path, self.input = folder, folder / f"{name}.eyas", folder / f"{name}.in"
-        module.save(self.path)
-        self.input.write_bytes(given.numpy().tobytes())
-
-    def check(self, command: list[str], **environment: str) -> None:
-        outputs = [self.folder / f"{i}.out" for i in range(len(self.wanted))]
-        for output in outputs:
-            output.unlink(missing_ok=True)
-        arguments = [self.path, self.function, self.input, "-o", *outputs, "--driver", "local-sync"]
-        done = subprocess.run(
-            [*command, *map(str, arguments)], env=os.environ | environment, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, done.stderr
-        for output, wanted in zip(outputs, self.wanted, strict=True):
-            got = np.frombuffer(output.read_bytes(), wanted.dtype).reshape(wanted.shape)
-            if wanted.dtype.kind == "f":
-                assert np.abs(got - wanted).max() < TOLERANCE * max(1.0, np.abs(wanted).max())
-            else:
-                np.testing.assert_array_equal(got, wanted)
-
-
 @pytest.fixture(scope="module")
-def runners(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where `make cross` put them; ninja makes only what is new."""
-    folder = ROOT / "build/cross"
-    build = subprocess.run(
-        [ROOT / "runtime/tools/cross.sh", folder],
-        env=os.environ | {"PYTHON": sys.executable, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-    )
-    assert build.returncode == 0, build.stderr + build.stdout
-    return folder
+def runners() -> Path:
+    return build_runners()
 
 
 @pytest.fixture(scope="module", params=sorted(MODELS))
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    return Case(request.param, tmp_path_factory.mktemp(request.param))
+    return Case(request.param, tmp_path_factory.mktemp(request.param), "vmvx")
 
 
 @pytest.mark.parametrize("cpu", EMULATED)
 def test_other_cpus(case: Case, runners: Path, cpu: str) -> None:
-    arch = cpu.split("-")[0]
-    emulator = shutil.which(EMULATED[cpu][0])
-    if not emulator or not shutil.which(f"{arch}-linux-gnu-gcc"):
-        pytest.skip(f"needs qemu-{arch} and {arch}-linux-gnu-gcc: make system-deps")
-    case.check([emulator, *EMULATED[cpu][1:], str(runners / arch / "eyas-run")])
+    case.check(emulated(runners, cpu.split("-")[0], EMULATED[cpu]))
 
 
 @pytest.mark.parametrize("width", ["1", "2", "4", "8"])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from eyas.frontends.contract import prepare_context
-from eyas.ir import PassPipeline, make_context, parse_module
-from eyas.passes import PASSES, lookup
+from eyas.ir import make_context, parse_module
+from eyas.passes import PASSES, lookup, parse_pipeline
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("*.mlir"))
@@ -28,7 +28,7 @@ def test_file(path: Path) -> None:
     found = re.match(r"// RUN: eyas opt %s --passes ('[^']+'|\S+) \| filecheck %s\n", text)
     assert found, "the first line says how the file is run"
     passes = found.group(1).strip("'")
-    pipeline = PassPipeline.parse(passes)
+    pipeline = parse_pipeline(passes)
     assert str(pipeline) == passes
     names = [step.name for step in pipeline.steps if hasattr(step, "name")]
     assert any(path.stem.replace("_", "-").startswith(name) for name in names), "the file is named after its pass"

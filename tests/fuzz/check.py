@@ -120,15 +120,15 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _compile(graph: Graph) -> Any:
-    from eyas.pipelines.compiler import Compilation
-    from eyas.pipelines.phases import Options
+    from eyas.pipelines import driver
+    from eyas.pipelines.request import Request, Services
+    from eyas.targets import Target
 
     given = graph.options
+    target = (Target.parse(given.target),)
+    request = Request(import_graph(graph), targets=target, disable=given.disable, max_arena_bytes=given.max_arena_bytes)
     # One worker: this process is one of several already.
-    options = Options(given.target, given.disable, given.max_arena_bytes, workers=1)
-    compilation = Compilation.of(import_graph(graph), options)
-    compilation.run()
-    return compilation.finish().load(given.device, given.threads)
+    return driver.compile(request, Services(workers=1)).load(given.device, given.threads)
 
 
 def _one_line(error: BaseException) -> str:

@@ -22,34 +22,30 @@ SOURCE = r"""
 typedef const eyas_dispatch_t D;
 typedef const eyas_workgroup_t W;
 // out[i] = a[i] + b[i], 256 elements a workgroup, constant 0 = how many.
-EXPORT int32_t add_f32(D* d, W* w) {
+EXPORT void add_f32(D* d, W* w) {
   const float* a = d->bindings[0]; const float* b = d->bindings[1]; float* out = d->bindings[2];
   int64_t n = d->constants[0], first = (int64_t)w->id[0] * 256, last = first + 256 < n ? first + 256 : n;
   for (int64_t i = first; i < last; ++i) out[i] = a[i] + b[i];
-  return 0;
 }
 // out[i] = a[i] * constant 1.
-EXPORT int32_t scale_f32(D* d, W* w) {
+EXPORT void scale_f32(D* d, W* w) {
   const float* a = d->bindings[0]; float* out = d->bindings[1];
   int64_t n = d->constants[0], first = (int64_t)w->id[0] * 256, last = first + 256 < n ? first + 256 : n;
   for (int64_t i = first; i < last; ++i) out[i] = a[i] * (float)d->constants[1];
-  return 0;
 }
 // Bytes, whatever they mean: out = in.
-EXPORT int32_t copy_bytes(D* d, W* w) {
+EXPORT void copy_bytes(D* d, W* w) {
   const unsigned char* in = d->bindings[0]; unsigned char* out = d->bindings[1];
   if (w->id[0] == 0) for (uint64_t i = 0; i < d->binding_bytes[0]; ++i) out[i] = in[i];
-  return 0;
 }
 // out[0] = how many of the i32 in are positive.
-EXPORT int32_t count_positive(D* d, W* w) {
+EXPORT void count_positive(D* d, W* w) {
   const int32_t* in = d->bindings[0]; int64_t* out = d->bindings[1]; int64_t count = 0;
   (void)w;
   for (int64_t i = 0; i < d->constants[0]; ++i) count += in[i] > 0;
   out[0] = count;
-  return 0;
 }
-EXPORT int32_t fails(D* d, W* w) { (void)d; (void)w; return 7; }
+EXPORT void fails(D* d, W* w) { (void)w; eyas_dispatch_report(d, 77); }
 """
 
 EXPORTS = (
@@ -69,7 +65,7 @@ def compile(source: str) -> bytes:
         path, image = Path(folder, "kernels.c"), Path(folder, "kernels.elf")
         path.write_text(source)
         flags = "-shared -nostdlib -fPIC -O2 -fvisibility=hidden -fno-builtin -Wl,--hash-style=sysv".split()
-        flags += ["-Wl,--defsym=eyas_executable_abi=1", f"-I{INCLUDE}"]
+        flags += ["-Wl,--defsym=eyas_executable_abi=2", f"-I{INCLUDE}"]
         subprocess.run(["gcc", *flags, str(path), "-o", str(image)], check=True)
         return image.read_bytes()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
+from dataclasses import replace
 
 import kernels
 import numpy as np
@@ -14,7 +16,8 @@ import pytest
 from eyas.module import container
 from eyas.module.assembler import Direct, ProgramBuilder, Slot
 from eyas.module.isa import Access, Alloc, Element
-from eyas.module.program import ExecutableRef, Export, Signature, State, Symbol, TensorSpec
+from eyas.module.program import ExecutableRef, Export, Program, Signature, State, Symbol, TensorSpec
+from eyas.module.variants import Variant
 
 ASAN = {
     **os.environ,
@@ -59,21 +62,23 @@ def test_library_is_small_and_needs_only_libc(plain_build, tmp_path):
 # Kernels that stay inside their bindings whatever a program passes.
 SAFE_SOURCE = r"""
 #include "eyas/executable.h"
-__attribute__((visibility("default"))) int32_t mix(const eyas_dispatch_t* d, const eyas_workgroup_t* w) {
-  if (d->workgroup_count[0] > 64 || d->workgroup_count[1] > 64 || d->workgroup_count[2] > 64) return 1;
-  if (w->id[0] | w->id[1] | w->id[2]) return 0;
+__attribute__((visibility("default"))) void mix(const eyas_dispatch_t* d, const eyas_workgroup_t* w) {
+  if (d->workgroup_count[0] > 64 || d->workgroup_count[1] > 64 || d->workgroup_count[2] > 64) {
+    eyas_dispatch_report(d, EYAS_ERROR_FIRST_OTHER);
+    return;
+  }
+  if (w->id[0] | w->id[1] | w->id[2]) return;
   uint64_t n = d->binding_bytes[0] < d->binding_bytes[1] ? d->binding_bytes[0] : d->binding_bytes[1];
   if (n > 4096) n = 4096;
   for (uint64_t i = 0; i < n; ++i) {
     ((unsigned char*)d->bindings[1])[i] = (unsigned char)(((unsigned char*)d->bindings[0])[i] + d->constants[0]);
   }
-  return 0;
 }
 """
 
 
-def everything_module() -> bytes:
-    """One module that uses every instruction at least once."""
+def everything_program() -> tuple[Program, dict[str, bytes], list]:
+    """One program that uses every instruction at least once, its executables and its weights."""
     builder = ProgramBuilder()
     exe = builder.executable(ExecutableRef("mix", kernels.FORMAT, (Export("mix", 2, 1),), ()))
     records, data = container.layout_parameters({"w": np.arange(32, dtype=np.float32), "v": np.ones(7, np.int8)})
@@ -145,13 +150,29 @@ def everything_module() -> bytes:
     asm.set_result(1, same, [asm.const(4)])
     asm.return_()
     asm.fail("not reached {}", [one])
-    return container.to_bytes(builder.finish(), {"mix": kernels.compile(SAFE_SOURCE)}, data)
+    return builder.finish(), {"mix": kernels.compile(SAFE_SOURCE)}, data
 
 
+def everything_module(variants: int) -> bytes:
+    """That program as a module; or as several variants of one, of which this machine can run the last."""
+    program, images, data = everything_program()
+    elsewhere = replace(program, executables=tuple(replace(e, format="elf-z80") for e in program.executables))
+    programs = [elsewhere] * (variants - 1) + [program]
+    out = io.BytesIO()
+    made = [Variant(one, images, {}, f"target:{number}") for number, one in enumerate(programs)]
+    container.write_variants(out, made, data)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("variants", [1, 3])
 @pytest.mark.parametrize(("digests", "copies", "seed"), [("on", 10_000, 1), ("off", 30_000, 2), ("off", 30_000, 3)])
-def test_altered_modules_under_sanitizers(sanitized_build, tmp_path, digests: str, copies: int, seed: int):
+def test_altered_modules_under_sanitizers(
+    sanitized_build, tmp_path, digests: str, copies: int, seed: int, variants: int
+):
     path = tmp_path / "m.eyas"
-    path.write_bytes(everything_module())
+    path.write_bytes(everything_module(variants))
+    if variants > 1:  # alterations hit what no one reads more often
+        copies //= 3
     options = ["--skip-digests"] if digests == "off" else []
     output = run(
         [str(sanitized_build / "eyas_fuzz_module"), str(path), str(copies), str(seed), *options], env=ASAN, timeout=600
@@ -159,5 +180,7 @@ def test_altered_modules_under_sanitizers(sanitized_build, tmp_path, digests: st
     counts = json.loads(output)
     print(counts)
     assert counts["refused"] + counts["unloadable"] + counts["loaded"] == copies + 1
-    if digests == "off":  # enough come through to exercise the interpreter
+    if digests == "off" and variants == 1:  # enough come through to exercise the interpreter
         assert counts["refused"] > copies // 10 and counts["called"] > copies // 20 and counts["failed"] > copies // 100
+    if variants > 1:
+        assert counts["refused"] > 0 and counts["called"] > 0

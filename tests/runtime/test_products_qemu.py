@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("tests/ukernel/products_test.c", "src/base/cpu_features.c", "src/base/status.c", "src/hal/local/half.c")
+SOURCES = ("tests/ukernel/products_test.c", "src/base/cpu_features.c", "src/base/status.c", "src/base/half.c")
 MACHINES = {
     "aarch64": (["-cpu", "cortex-a57"], "neon portable"),
     "aarch64-i8mm": (["-cpu", "max"], "neon-dotprod-i8mm neon-dotprod neon portable"),

@@ -73,17 +73,22 @@ def prepare(name: str, target: str) -> Prepared:
     import torch
     from programs import PROGRAMS
 
-    from eyas.frontends import import_model
-    from eyas.pipelines.compiler import Compilation
-    from eyas.pipelines.phases import Options, Phase
+    from eyas.pipelines import driver
+    from eyas.pipelines.request import Phase, Request
+    from eyas.targets import Target
 
     torch.manual_seed(len(name))
     program = PROGRAMS[name]()
-    imported = import_model(program.model, *program.call, dynamic_shapes=program.dynamic)
-    compilation = Compilation.of(imported, Options(target=target, workers=1))
-    compilation.run(last=Phase.SCHEDULE)
+    request = Request(
+        program.model,
+        program.call,
+        dynamic_shapes=program.dynamic,
+        targets=(Target.parse(target),),
+        last=Phase.SCHEDULE,
+    )
+    compilation = driver.run(request)
     dumps = {"schedule": compilation.as_text()}
-    compilation.run(first=Phase.HAL, last=Phase.HAL)
+    compilation.run([Phase.HAL])
     dumps["hal"] = compilation.as_text()
     calls = []
     with torch.no_grad():
@@ -134,25 +139,29 @@ def attempt(prepared: Prepared, function: str, edit: Any, way: str, guard: ctype
     """The outcome of one edit, and what there is to say about it. Runs in a process of its own."""
     import numpy as np
 
-    import eyas
     from eyas.errors import EyasError
-    from eyas.pipelines.compiler import Compilation
-    from eyas.pipelines.phases import Options, Phase
+    from eyas.pipelines import driver
+    from eyas.pipelines.dumps import read_dump
+    from eyas.pipelines.request import Phase, Request
+    from eyas.targets import Target
 
     attribute = f'codegen.strategy = #codegen.strategy<"{edit.strategy}", {to_text(edit.schedule)}>'
     text = edited(prepared.dumps[way], function, attribute)
-    options = Options(target=prepared.target, workers=1, disable=("optimize-llvm",))
     try:
-        compilation = Compilation.resume(text, options, prepared.weights)
-        compilation.run(first=Phase.HAL if way == "schedule" else Phase.CODEGEN)
-        data = compilation.finish().to_bytes()
+        request = Request(
+            read_dump(text, prepared.weights),
+            targets=(Target.parse(prepared.target),),
+            disable=("optimize-llvm",),
+            after=Phase(way),
+        )
+        result = driver.compile(request)
     except EyasError as error:
         said = str(error).split("as noted:")[-1]
         named = type(error).__name__ == "CompileError" and _FIELDS.search(said)
         return ("refused" if named else "broken"), f"{type(error).__name__}: {error}"
     if guard is not None:
         guard.guard_on()
-    module = eyas.load(data, device="local-task", threads=2)
+    module = result.load("local-task", threads=2)
     worst = 0.0
     for inputs, expected in prepared.calls:
         arrays = [array if guard is None else _guarded(array, guard) for array in inputs]

@@ -10,7 +10,8 @@ import numpy as np
 from eyas.codegen.llvm_cpu.backend import emit_object
 from eyas.codegen.llvm_cpu.linker import link
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
-from eyas.ir import PassPipeline, make_context, parse_module
+from eyas.ir import make_context, parse_module
+from eyas.passes import parse_pipeline
 from eyas.targets import Target
 
 
@@ -19,7 +20,7 @@ def compile_object(text: str, target: Target | None = None, passes: str = "") ->
     target = target or Target.host()
     module = parse_module(text, make_context())
     if passes:
-        PassPipeline.parse(passes).run(module)
+        parse_pipeline(passes).run(module)
         assert module.operation.verify()
     lower_to_llvm(module, target)
     return emit_object(module, target)

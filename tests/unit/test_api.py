@@ -136,7 +136,7 @@ def test_flat_calls_have_nothing_around_them():
     x = torch.ones(4)
     module = eyas.compile(Plain(), (x, x))
     assert "calls" not in module.manifest
-    assert module._call is module.functions["main"]._call
+    assert module._call is module.functions["main"].call
     total, product = module(x, y=x)
     assert total.tolist() == [2.0] * 4 and product.tolist() == [1.0] * 4
 
@@ -176,7 +176,7 @@ def test_options_reach_the_compiler(tmp_path):
     layer = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).eval()
     module = eyas.compile(layer, (x,), disable=("contraction", "rows"), dump_phases=tmp_path / "d", threads=1)
     assert {kernel["strategy"] for kernel in module.manifest["kernels"]} == {"loops"}
-    assert len(list((tmp_path / "d").glob("*.mlir"))) == 7 and module.device["workers"] == 1
+    assert len(list((tmp_path / "d").glob("*.mlir"))) == 7 and module.device.threads == 1
     assert module.manifest["flops"] == 2 * (2 * 8 * 64 * 64)
     torch.testing.assert_close(module(x), layer(x), rtol=1e-4, atol=1e-5)
     with pytest.raises(eyas.EyasError):

@@ -1,4 +1,4 @@
-"""Environment variables: where the cache is and how large."""
+"""Environment variables: where the cache is and how large, what this machine is taken for, what runs bytecode."""
 
 from __future__ import annotations
 
@@ -42,3 +42,31 @@ def test_a_limit_that_is_no_number(monkeypatch, text):
     monkeypatch.setenv("EYAS_CACHE_LIMIT", text)
     with pytest.raises(UsageError, match="EYAS_CACHE_LIMIT"):
         knobs.cache_limit_bytes(7)
+
+
+@pytest.mark.parametrize(("width", "kernels", "expected"), [("", "", (None, None)), ("4", " avx2 ", (4, "avx2"))])
+def test_what_runs_bytecode(monkeypatch, width, kernels, expected):
+    monkeypatch.setenv("EYAS_VMVX_WIDTH", width)
+    monkeypatch.setenv("EYAS_VMVX_KERNELS", kernels)
+    assert (knobs.vmvx_width(), knobs.vmvx_kernels()) == expected
+
+
+@pytest.mark.parametrize("text", ["0", "3", "16", "wide"])
+def test_a_width_that_there_is_not(monkeypatch, text):
+    monkeypatch.setenv("EYAS_VMVX_WIDTH", text)
+    with pytest.raises(UsageError, match="EYAS_VMVX_WIDTH is .*; allowed are 1, 2, 4 and 8"):
+        knobs.vmvx_width()
+
+
+def test_no_other_file_reads_the_environment():
+    """One place says which variables there are. Those that are passed on to other programs are no knobs."""
+    sources = Path(knobs.__file__).parent
+    readers = [
+        path.relative_to(sources).as_posix()
+        for path in sorted(sources.rglob("*.py"))
+        if path.name != "knobs.py" and "environ" in (text := path.read_text()) and "EYAS_" in text
+    ]
+    assert readers == []
+    runtime = sources.parents[1] / "runtime"
+    asking = {path.name for path in (runtime / "src").rglob("*.c") if "getenv(" in path.read_text()}
+    assert asking <= {"cpu_features.c"}, "EYAS_HOST, which knobs.py names"

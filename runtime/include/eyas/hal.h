@@ -54,18 +54,35 @@ const char* eyas_hal_driver_name(size_t index);  // static string; NULL beyond t
 // How many devices the named driver sees on this machine (1 for the local drivers).
 eyas_status_t eyas_hal_driver_device_count(const char* driver, uint32_t* out_count);
 
+// A setting that devices of a driver have. Which there are is the driver's own business:
+// `local-task` has "threads", "scratch_bytes", "spin_us", "step_budget", "vmvx_kernels" and
+// "vmvx_width".
+typedef struct eyas_hal_option_info_t {
+  const char* name;         // "threads"
+  const char* description;  // for people
+  bool is_text;             // its value is a text, which the driver judges; a number otherwise
+  uint64_t default_value;   // of a number; that of a text is NULL, the driver's choice
+  uint64_t min;
+  uint64_t max;
+} eyas_hal_option_info_t;
+
+// NULL beyond the last, and for a driver that is not there. Static.
+const eyas_hal_option_info_t* eyas_hal_driver_option(const char* driver, uint32_t index);
+
+typedef struct eyas_hal_option_t {
+  const char* name;
+  uint64_t number;
+  const char* text;  // needed while the device is created only
+} eyas_hal_option_t;
+
 typedef struct eyas_hal_device_options_t {
-  uint32_t device_index;   // which of the driver's devices; 0 for the local drivers
-  uint32_t thread_count;   // workers including the caller; 0: the CPUs this process may use
-  uint64_t scratch_bytes;  // per worker, for executables; 0: the least, EYAS_MIN_SCRATCH_BYTES
-  uint32_t spin_us;        // how long an idle worker spins before it sleeps
-  uint64_t step_budget;    // of each workgroup of bytecode, so that strange files end; 0: none
+  uint32_t device_index;            // which of the driver's devices
+  const eyas_hal_option_t* values;  // those that differ from the driver's defaults
+  uint32_t value_count;
 } eyas_hal_device_options_t;
 
-// Fills in the defaults. Call it first, so that fields added later have their defaults too.
-void eyas_hal_device_options_initialize(eyas_hal_device_options_t* options);
-
-// `options` may be NULL for the defaults.
+// `options` may be NULL for the defaults. A name that the driver does not have fails with
+// INVALID_ARGUMENT, a value outside the option's range with OUT_OF_RANGE.
 eyas_status_t eyas_hal_device_create(const char* driver, const eyas_hal_device_options_t* options,
                                      eyas_hal_device_t** out_device);
 eyas_hal_device_t* eyas_hal_device_retain(eyas_hal_device_t* device);
@@ -87,16 +104,19 @@ typedef struct eyas_hal_device_info_t {
   uint64_t scratch_bytes;  // per worker
   uint32_t memory_type_count;
   uint32_t memory_types[EYAS_HAL_MAX_MEMORY_TYPES];  // each a set of eyas_hal_memory_bits_t
+  bool host_visible;  // memory that is near the device can be mapped too: no copies to reach it
+  bool asynchronous;  // submit may return before the work is done
 } eyas_hal_device_info_t;
 
 void eyas_hal_device_info(eyas_hal_device_t* device, eyas_hal_device_info_t* out_info);
 
-// Whether executables of this format ("elf-x86_64") can be created on the device.
-bool eyas_hal_device_supports_format(eyas_hal_device_t* device, const char* format);
-
-// Whether the device's processor has a feature, by LLVM's name ("avx512f", "sve", "v"). Unknown
-// names give false.
-bool eyas_hal_device_supports_feature(eyas_hal_device_t* device, const char* feature);
+// Asks the device whether it can run code of this format ("elf-x86_64", "vmvx") that needs all of
+// these features of its processor, by the names that the format's compiler gives them ("avx512f",
+// "sve", "v" for machine code). NULL: yes. INCOMPATIBLE: no, and the message says what is missing.
+// Where a file has several variants of its code, the first that the device can run is the one to
+// load. A yes does not look at the code itself: loading it may still find it damaged.
+eyas_status_t eyas_hal_device_check_code(eyas_hal_device_t* device, const char* format,
+                                         const char* const* features, uint32_t feature_count);
 
 // Returns when all that was submitted has finished.
 eyas_status_t eyas_hal_device_wait_idle(eyas_hal_device_t* device);
@@ -117,7 +137,10 @@ typedef enum eyas_hal_access_bits_t {
 } eyas_hal_access_bits_t;
 
 // Allocates `length` bytes (0 is allowed) with undefined contents in memory that has at least the
-// bits of `memory` (0: the driver's choice).
+// bits of `memory` (0: the driver's choice) and serves `usage`. EYAS_HAL_USAGE_MAP asks for memory
+// that the host sees. Every device has memory near it for dispatches and transfers, and memory that
+// the host sees for transfers; only where its info says host_visible are they the same, and asking
+// for more elsewhere fails with INCOMPATIBLE.
 eyas_status_t eyas_hal_buffer_allocate(eyas_hal_device_t* device, uint32_t memory, uint32_t usage,
                                        uint64_t length, eyas_hal_buffer_t** out_buffer);
 
@@ -142,6 +165,7 @@ void eyas_hal_buffer_release(eyas_hal_buffer_t* buffer);
 eyas_hal_device_t* eyas_hal_buffer_device(const eyas_hal_buffer_t* buffer);  // borrowed
 uint64_t eyas_hal_buffer_length(const eyas_hal_buffer_t* buffer);            // in bytes
 uint32_t eyas_hal_buffer_access(const eyas_hal_buffer_t* buffer);            // allowed access bits
+uint32_t eyas_hal_buffer_memory(const eyas_hal_buffer_t* buffer);  // eyas_hal_memory_bits_t
 
 // Makes a range visible to the host. The pointer is good until the matching unmap, which makes the
 // host's writes visible to the device. Several maps may be open at once. On the local drivers the
@@ -154,6 +178,11 @@ void eyas_hal_buffer_unmap(eyas_hal_buffer_t* buffer);
 eyas_status_t eyas_hal_buffer_write(eyas_hal_buffer_t* buffer, uint64_t offset, const void* data,
                                     uint64_t length);
 eyas_status_t eyas_hal_buffer_read(eyas_hal_buffer_t* buffer, uint64_t offset, void* data,
+                                   uint64_t length);
+
+// Copies between buffers of one device, which must not overlap. Blocking.
+eyas_status_t eyas_hal_buffer_copy(eyas_hal_buffer_t* source, uint64_t source_offset,
+                                   eyas_hal_buffer_t* target, uint64_t target_offset,
                                    uint64_t length);
 
 //===-- Executables -----------------------------------------------------------------------------//
@@ -243,12 +272,12 @@ eyas_status_t eyas_hal_command_buffer_end(eyas_hal_command_buffer_t* commands);
 
 // What profiling saw of one command. Times are CLOCK_MONOTONIC.
 typedef struct eyas_hal_profile_event_t {
-  const char* name;     // export name, or "fill", "copy", "update"; lives with the commands
-  uint32_t submission;  // which of the profile's submissions, from 0
-  uint32_t wave;        // which wave of it, from 0
-  uint32_t grid[3];     // workgroups of a dispatch; (pieces, 1, 1) of a transfer
-  uint64_t start_ns;    // when its first workgroup started; 0 if it had no work
-  uint64_t end_ns;      // when its last workgroup ended
+  const char* name;      // export name, or "fill", "copy", "update"; lives with the commands
+  uint32_t submission;   // which of the profile's submissions, from 0
+  uint32_t wave;         // which wave of it, from 0
+  uint32_t grid[3];      // workgroups of a dispatch; (pieces, 1, 1) of a transfer
+  uint64_t start_ns;     // when its first workgroup started; 0 if it had no work
+  uint64_t end_ns;       // when its last workgroup ended
   size_t binding_begin;  // into `bindings`
   size_t binding_count;
   size_t constant_begin;  // into `constants`
@@ -336,13 +365,20 @@ typedef struct eyas_hal_submission_t {
 } eyas_hal_submission_t;
 
 // Runs the commands. The table is checked against what the recording needs: every slot's greatest
-// offset + length, and that nothing read-only is written. Submissions of one device run one after
-// the other. Everything a submission names must stay alive until it has finished. A submission that
-// these checks refuse has no effect, on its semaphores neither.
+// offset + length, and that nothing read-only is written. Submissions of one thread to one device
+// run one after the other. Those of several threads may overlap: what one needs of another is
+// ordered by semaphores, or by waiting in between. Submissions of one command buffer never overlap.
+// A submission that these checks refuse has no effect, on its semaphores neither.
 //
-// A local device works on the calling thread: submit returns when the work is done, and blocks
-// until its waits are reached, so what they wait for is submitted before, or by another thread. On
-// other drivers it may return earlier: wait for a signal, or for idle, before reading results.
+// The device keeps what a submission names alive until it has finished: the caller may let go of
+// it at once. Memory of the host behind an import is the caller's to keep.
+//
+// Where the device's info does not say `asynchronous` the work is done on the calling thread:
+// submit blocks until its waits are reached, so what they wait for is submitted before, or by
+// another thread; it returns when the work is done, and a failure of the work is its result. On an
+// asynchronous device it returns at once, and the failure is that of the semaphores it would have
+// signalled: wait for one before reading results. A submission whose waits are not reached yet
+// holds up no other. In a forked child such a device fails with FAILED_PRECONDITION.
 eyas_status_t eyas_hal_device_submit(eyas_hal_device_t* device,
                                      const eyas_hal_submission_t* submission);
 

@@ -48,8 +48,8 @@ typedef enum eyas_dtype_t {
   EYAS_DTYPE_U2 = 25,
 } eyas_dtype_t;
 
-uint32_t eyas_dtype_bytes(uint32_t dtype);     // 0 for an unknown number
-const char* eyas_dtype_name(uint32_t dtype);   // "f32"; "?" for an unknown number
+uint32_t eyas_dtype_bytes(uint32_t dtype);    // 0 for an unknown number
+const char* eyas_dtype_name(uint32_t dtype);  // "f32"; "?" for an unknown number
 
 // A symbolic dimension: min <= value <= max and value % multiple == 0.
 typedef struct eyas_symbol_t {
@@ -104,13 +104,25 @@ typedef struct eyas_state_t {
 } eyas_state_t;
 
 typedef struct eyas_module_t eyas_module_t;
+typedef struct eyas_hal_device_t eyas_hal_device_t;  // hal.h
+
+// One of the programs of a fat module, which holds a model compiled for several targets.
+typedef struct eyas_variant_t {
+  const char* name;    // its folder in the file: "llvm-cpu-x86_64-x86-64-v3"
+  const char* target;  // what it was compiled for: "llvm-cpu:x86_64:x86-64-v3"
+} eyas_variant_t;
 
 typedef struct eyas_module_options_t {
-  // Check the digest of the weights whatever their size. Off, only up to 16 MiB of them are checked,
-  // so that opening a large module does not read it.
+  // Check the digest of the weights whatever their size. Off, only up to 16 MiB of them are
+  // checked, so that opening a large module does not read it.
   bool verify_parameters;
   // Do not check digests at all. For fuzzers, which must reach the parsers behind them.
   bool skip_digests;
+  // Which variant of a fat module to open: its name, its target, or a part of those that no other
+  // has. NULL: the first, which is the best, that `device` can run; without a device, the first.
+  // A module of one program takes neither.
+  const char* variant;
+  eyas_hal_device_t* device;  // borrowed for the call
 } eyas_module_options_t;
 
 // `options` may be NULL for the defaults. Fails with NOT_FOUND, CORRUPT or INCOMPATIBLE.
@@ -146,7 +158,13 @@ const eyas_state_t* eyas_module_state(const eyas_module_t* module, uint32_t ordi
 eyas_status_t eyas_module_bind_parameter(eyas_module_t* module, uint32_t ordinal, const void* data,
                                          uint64_t length);
 
-// The text of manifest.json; not zero-terminated.
+// The variants of a fat module, best first, and which of them was opened; none and NULL for a
+// module of one program.
+uint32_t eyas_module_variant_count(const eyas_module_t* module);
+const eyas_variant_t* eyas_module_variant(const eyas_module_t* module, uint32_t ordinal);
+const eyas_variant_t* eyas_module_opened_variant(const eyas_module_t* module);
+
+// The text of manifest.json (of the opened variant); not zero-terminated.
 void eyas_module_manifest(const eyas_module_t* module, const char** out_text, size_t* out_length);
 
 #pragma GCC visibility pop

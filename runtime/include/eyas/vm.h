@@ -1,8 +1,14 @@
-// Contexts: a module on a device, with what it keeps between calls.
+// Running modules. Three objects, from what is shared most to what is shared least:
 //
-// A context owns the loaded executables, the recorded command buffers, the transient memory and the
-// state variables of a module. Calls on one context run one after the other; make several contexts to
-// run side by side, each with a state of its own.
+// - eyas_module_t (module.h): the file, verified. Knows no device.
+// - eyas_loaded_module_t: a module on a device, immutable: its executables loaded and its weights
+//   where the device reaches them. Made once for a module and a device, shared by any number of
+//   contexts. On devices that read host memory the weights stay in the mapped file.
+// - eyas_context_t: what calls work on: recorded command buffers, transient memory, state
+//   variables. Calls on one context run one after the other; make several contexts of one loaded
+//   module to run side by side, each with a state of its own.
+//
+// All are reference counted; a context retains its loaded module, which retains module and device.
 #ifndef EYAS_VM_H_
 #define EYAS_VM_H_
 
@@ -16,8 +22,13 @@ extern "C" {
 
 // A tensor that goes in or comes out: dense, row-major.
 //
-// In: `data` points to the bytes, read-only, valid during the call; `buffer` is ignored.
-// Out: `buffer` holds the bytes from its start on; the caller owns the reference. `data` is NULL.
+// In: either `buffer`, of the context's device, whose first bytes are the elements: it is read
+// where it is, so that a result stays on the device and feeds the next call. A buffer of another
+// device is refused (INVALID_ARGUMENT): read it to the host first. Or, when `buffer` is NULL,
+// `data`: memory of the host, which a device that cannot read it gets a copy of. Both are borrowed
+// for the call, and read-only in it. Out: `buffer` holds the elements from its start on; the caller
+// owns the reference. It is in memory near the device: map it where eyas_hal_buffer_memory says
+// HOST_VISIBLE, eyas_hal_buffer_read it otherwise. `data` is NULL.
 typedef struct eyas_tensor_t {
   const void* data;
   eyas_hal_buffer_t* buffer;
@@ -25,6 +36,17 @@ typedef struct eyas_tensor_t {
   uint32_t rank;
   int64_t dims[EYAS_MAX_RANK];
 } eyas_tensor_t;
+
+typedef struct eyas_loaded_module_t eyas_loaded_module_t;
+
+// Retains both. Fails with INCOMPATIBLE when the module's code needs another processor or features
+// that the device lacks, and with FAILED_PRECONDITION when an external parameter was not given.
+eyas_status_t eyas_loaded_module_create(eyas_module_t* module, eyas_hal_device_t* device,
+                                        eyas_loaded_module_t** out_loaded);
+eyas_loaded_module_t* eyas_loaded_module_retain(eyas_loaded_module_t* loaded);
+void eyas_loaded_module_release(eyas_loaded_module_t* loaded);
+eyas_module_t* eyas_loaded_module_module(const eyas_loaded_module_t* loaded);      // borrowed
+eyas_hal_device_t* eyas_loaded_module_device(const eyas_loaded_module_t* loaded);  // borrowed
 
 typedef struct eyas_context_t eyas_context_t;
 
@@ -34,9 +56,9 @@ typedef struct eyas_context_options_t {
   uint64_t state_limit_bytes;   // a module with more state is refused; 0: no limit
 } eyas_context_options_t;
 
-// `options` may be NULL for the defaults. Retains both. Fails with INCOMPATIBLE when the module's
-// code needs another processor or CPU features that the device lacks.
-eyas_status_t eyas_context_create(eyas_module_t* module, eyas_hal_device_t* device,
+// `options` may be NULL for the defaults. Retains the loaded module. Cheap: memory for state
+// variables, and little else until the first call.
+eyas_status_t eyas_context_create(eyas_loaded_module_t* loaded,
                                   const eyas_context_options_t* options,
                                   eyas_context_t** out_context);
 eyas_context_t* eyas_context_retain(eyas_context_t* context);
@@ -49,9 +71,10 @@ eyas_status_t eyas_context_invoke(eyas_context_t* context, uint32_t function,
                                   const eyas_tensor_t* args, uint32_t arg_count,
                                   eyas_tensor_t* results, uint32_t result_count);
 
-// State variables, by their ordinal in the module. A call that fails before it has submitted work that
-// writes state leaves all of it as it was. One that fails later leaves it undefined: calls that use
-// state, and reads, then fail with FAILED_PRECONDITION until it is reset or each variable is set.
+// State variables, by their ordinal in the module. A call that fails before it has submitted work
+// that writes state leaves all of it as it was. One that fails later leaves it undefined: calls
+// that use state, and reads, then fail with FAILED_PRECONDITION until it is reset or each variable
+// is set.
 
 // A copy of the value, as a result of a call is; the caller owns its buffer.
 eyas_status_t eyas_context_state_get(eyas_context_t* context, uint32_t index, eyas_tensor_t* out);
@@ -64,8 +87,9 @@ eyas_status_t eyas_context_state_reset(eyas_context_t* context);
 // Bytes of transient memory that the context holds, in use or cached.
 uint64_t eyas_context_transient_bytes(eyas_context_t* context);
 
-// What the calls since the last call of this took, one event per command in the order of submission,
-// when the context was made with `profile`. The caller clears what it gets; names live with the context.
+// What the calls since the last call of this took, one event per command in the order of
+// submission, when the context was made with `profile`. The caller clears what it gets; names live
+// with the context.
 eyas_status_t eyas_context_profile(eyas_context_t* context, eyas_hal_profile_t* out_profile);
 
 #pragma GCC visibility pop

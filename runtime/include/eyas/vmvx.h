@@ -14,9 +14,9 @@ typedef struct eyas_vmvx_info_t {
   unsigned width;       // unit tiles that one instruction issues: 1, 2, 4 or 8
 } eyas_vmvx_info_t;
 
-// EYAS_VMVX_KERNELS and EYAS_VMVX_WIDTH override what fits the CPU; a value that is not allowed is
-// an error here and when an executable is loaded.
-eyas_status_t eyas_vmvx_info(eyas_vmvx_info_t* out_info);
+// What a device with these options (vmvx_kernels, vmvx_width) runs bytecode with; NULL and 0 are
+// what fits the CPU. Values that are not allowed are an error here and when the device is made.
+eyas_status_t eyas_vmvx_info(const char* kernels, unsigned width, eyas_vmvx_info_t* out_info);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -83,9 +83,15 @@ eyas_status_t eyas_hal_buffer_import(eyas_hal_device_t* device, uint32_t usage, 
 
 eyas_status_t eyas_hal_buffer_subspan(eyas_hal_buffer_t* parent, uint64_t offset, uint64_t length,
                                       eyas_hal_buffer_t** out_buffer) {
+  return eyas_hal_buffer_view(parent, parent->access, offset, length, out_buffer);
+}
+
+eyas_status_t eyas_hal_buffer_view(eyas_hal_buffer_t* parent, uint32_t access, uint64_t offset,
+                                   uint64_t length, eyas_hal_buffer_t** out_buffer) {
   *out_buffer = NULL;
   EYAS_RETURN_IF_ERROR(eyas_hal_buffer_check_range(parent, offset, &length, "subspan"));
-  eyas_hal_buffer_t* buffer = new_buffer(parent->device, parent->usage, parent->access, length);
+  eyas_hal_buffer_t* buffer =
+      new_buffer(parent->device, parent->usage, parent->access & access, length);
   if (!buffer) return no_memory();
   buffer->memory = parent->memory;
   buffer->root = eyas_hal_buffer_retain(parent->root);
@@ -125,6 +131,10 @@ uint32_t eyas_hal_buffer_access(const eyas_hal_buffer_t* buffer) {
   return buffer->access;
 }
 
+uint32_t eyas_hal_buffer_memory(const eyas_hal_buffer_t* buffer) {
+  return buffer->memory;
+}
+
 static eyas_status_t check_access(const eyas_hal_buffer_t* buffer, uint32_t access) {
   EYAS_RETURN_IF_ERROR(check_bits("access", access, EYAS_HAL_ACCESS_READ_WRITE));
   if ((access & EYAS_HAL_ACCESS_WRITE) && !(buffer->access & EYAS_HAL_ACCESS_WRITE)) {
@@ -160,7 +170,19 @@ void eyas_hal_buffer_unmap(eyas_hal_buffer_t* buffer) {
   if (vtable->buffer_flush) vtable->buffer_flush(buffer->device, buffer);
 }
 
-// Runs one copy and waits for it; for memory that the host does not see.
+// Submits commands and waits until they are done.
+static eyas_status_t run_now(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands) {
+  eyas_hal_semaphore_t* done = NULL;
+  EYAS_RETURN_IF_ERROR(eyas_hal_semaphore_create(device, 0, &done));
+  const eyas_hal_timepoint_t signal = {done, 1};
+  eyas_status_t status = eyas_hal_device_submit(
+      device,
+      &(eyas_hal_submission_t){.commands = commands, .signals = &signal, .signal_count = 1});
+  if (!status) status = eyas_hal_semaphore_wait(done, 1, EYAS_HAL_FOREVER);
+  eyas_hal_semaphore_release(done);
+  return status;
+}
+
 static eyas_status_t copy_now(eyas_hal_buffer_t* source, uint64_t source_offset,
                               eyas_hal_buffer_t* target, uint64_t target_offset, uint64_t length) {
   eyas_hal_device_t* device = source->device;
@@ -170,11 +192,35 @@ static eyas_status_t copy_now(eyas_hal_buffer_t* source, uint64_t source_offset,
       commands, (eyas_hal_binding_t){.buffer = source, .offset = source_offset, .length = length},
       (eyas_hal_binding_t){.buffer = target, .offset = target_offset, .length = length});
   if (!status) status = eyas_hal_command_buffer_end(commands);
-  if (!status) {
-    status = eyas_hal_device_submit(device, &(eyas_hal_submission_t){.commands = commands});
-  }
-  if (!status) status = eyas_hal_device_wait_idle(device);
+  if (!status) status = run_now(device, commands);
   eyas_hal_command_buffer_release(commands);
+  return status;
+}
+
+// Memory that the host does not see is reached through a window of this size.
+#define STAGING_BYTES ((uint64_t)16 << 20)
+
+static eyas_status_t transfer_staged(eyas_hal_buffer_t* buffer, bool write, uint64_t offset,
+                                     char* data, uint64_t length) {
+  eyas_hal_buffer_t* staging = NULL;
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(
+      buffer->device, EYAS_HAL_MEMORY_HOST_VISIBLE, EYAS_HAL_USAGE_TRANSFER | EYAS_HAL_USAGE_MAP,
+      length < STAGING_BYTES ? length : STAGING_BYTES, &staging));
+  eyas_status_t status = NULL;
+  while (length > 0 && !status) {
+    const uint64_t piece = length < STAGING_BYTES ? length : STAGING_BYTES;
+    if (write) {
+      status = eyas_hal_buffer_write(staging, 0, data, piece);
+      if (!status) status = copy_now(staging, 0, buffer, offset, piece);
+    } else {
+      status = copy_now(buffer, offset, staging, 0, piece);
+      if (!status) status = eyas_hal_buffer_read(staging, 0, data, piece);
+    }
+    data += piece;
+    offset += piece;
+    length -= piece;
+  }
+  eyas_hal_buffer_release(staging);
   return status;
 }
 
@@ -198,20 +244,7 @@ static eyas_status_t transfer(eyas_hal_buffer_t* buffer, uint32_t access, uint64
     if (write) eyas_hal_buffer_unmap(buffer);
     return NULL;
   }
-  eyas_hal_buffer_t* staging = NULL;
-  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(buffer->device, EYAS_HAL_MEMORY_HOST_VISIBLE,
-                                                EYAS_HAL_USAGE_TRANSFER | EYAS_HAL_USAGE_MAP,
-                                                length, &staging));
-  eyas_status_t status = NULL;
-  if (write) {
-    status = transfer(staging, access, 0, data, length);
-    if (!status) status = copy_now(staging, 0, buffer, offset, length);
-  } else {
-    status = copy_now(buffer, offset, staging, 0, length);
-    if (!status) status = transfer(staging, access, 0, data, length);
-  }
-  eyas_hal_buffer_release(staging);
-  return status;
+  return transfer_staged(buffer, write, offset, data, length);
 }
 
 eyas_status_t eyas_hal_buffer_write(eyas_hal_buffer_t* buffer, uint64_t offset, const void* data,
@@ -222,4 +255,20 @@ eyas_status_t eyas_hal_buffer_write(eyas_hal_buffer_t* buffer, uint64_t offset, 
 eyas_status_t eyas_hal_buffer_read(eyas_hal_buffer_t* buffer, uint64_t offset, void* data,
                                    uint64_t length) {
   return transfer(buffer, EYAS_HAL_ACCESS_READ, offset, data, length);
+}
+
+eyas_status_t eyas_hal_buffer_copy(eyas_hal_buffer_t* source, uint64_t source_offset,
+                                   eyas_hal_buffer_t* target, uint64_t target_offset,
+                                   uint64_t length) {
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_check_range(source, source_offset, &length, "source"));
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_check_range(target, target_offset, &length, "target"));
+  EYAS_RETURN_IF_ERROR(check_access(target, EYAS_HAL_ACCESS_WRITE));
+  if (source->device != target->device) {
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "the buffers are of two devices");
+  }
+  if (length == 0) return NULL;
+  if (!source->host || !target->host) {
+    return copy_now(source, source_offset, target, target_offset, length);
+  }
+  return eyas_hal_buffer_write(target, target_offset, (char*)source->host + source_offset, length);
 }

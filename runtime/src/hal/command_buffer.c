@@ -172,16 +172,18 @@ static eyas_status_t check_needs(const eyas_hal_dispatch_t* dispatch) {
   const char* name = executable->export_names[dispatch->ordinal];
   if (dispatch->binding_count != needs->binding_count ||
       dispatch->constant_count != needs->constant_count) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
-                            "dispatch '%s' has %u bindings and %u constants; its code has %u and %u",
-                            name, dispatch->binding_count, dispatch->constant_count,
-                            needs->binding_count, needs->constant_count);
+    return eyas_status_make(
+        EYAS_STATUS_INVALID_ARGUMENT,
+        "dispatch '%s' has %u bindings and %u constants; its code has %u and %u", name,
+        dispatch->binding_count, dispatch->constant_count, needs->binding_count,
+        needs->constant_count);
   }
-  for (uint32_t i = 0; i < dispatch->binding_count && i < 64; ++i) {
-    if (!(needs->writes >> i & 1) || (dispatch->bindings[i].access & EYAS_HAL_ACCESS_WRITE)) continue;
-    return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
-                            "dispatch '%s', binding %u is given for reading only, but its code writes it",
-                            name, i);
+  for (uint32_t i = 0; i < dispatch->binding_count; ++i) {
+    if (!(needs->writes[i / 64] >> i % 64 & 1)) continue;
+    if (dispatch->bindings[i].access & EYAS_HAL_ACCESS_WRITE) continue;
+    return eyas_status_make(
+        EYAS_STATUS_FAILED_PRECONDITION,
+        "dispatch '%s', binding %u is given for reading only, but its code writes it", name, i);
   }
   return NULL;
 }

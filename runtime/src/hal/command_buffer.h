@@ -66,6 +66,12 @@ static inline eyas_hal_binding_t* eyas_hal_bindings(const eyas_hal_command_buffe
 // "fill", an export's name and so on. Lives as long as the command buffer.
 const char* eyas_hal_command_name(const eyas_hal_command_t* command);
 
+// What an error word that is not 0 says (eyas/executable.h): the command, and the failure as it is
+// told to the user.
+const eyas_hal_command_t* eyas_hal_error_command(const eyas_hal_command_buffer_t* commands,
+                                                 uint32_t word);
+eyas_status_t eyas_hal_error_status(const eyas_hal_command_buffer_t* commands, uint32_t word);
+
 // Checks a table against what the commands need of it.
 eyas_status_t eyas_hal_command_buffer_check_table(const eyas_hal_command_buffer_t* commands,
                                                   const eyas_hal_range_t* table, uint32_t count);

@@ -12,8 +12,9 @@
 typedef struct eyas_hal_device_vtable_t {
   void (*destroy)(eyas_hal_device_t* device);
   void (*info)(eyas_hal_device_t* device, eyas_hal_device_info_t* out_info);
-  bool (*supports_format)(eyas_hal_device_t* device, const char* format);
-  bool (*supports_feature)(eyas_hal_device_t* device, const char* feature);
+  // NULL, or why not (INCOMPATIBLE); see eyas_hal_device_check_code.
+  eyas_status_t (*check_code)(eyas_hal_device_t* device, const char* format,
+                              const char* const* features, uint32_t feature_count);
   eyas_status_t (*wait_idle)(eyas_hal_device_t* device);
 
   // The buffer's common fields are set already; the driver sets `host`, `memory` and `payload`.
@@ -85,7 +86,7 @@ struct eyas_hal_buffer_t {
 typedef struct eyas_hal_export_needs_t {
   uint32_t binding_count;
   uint32_t constant_count;
-  uint64_t writes;  // bit i: binding i is written
+  uint64_t writes[EYAS_HAL_MAX_BINDINGS / 64];  // bit i % 64 of i / 64: binding i is written
 } eyas_hal_export_needs_t;
 
 struct eyas_hal_executable_t {
@@ -100,12 +101,21 @@ struct eyas_hal_executable_t {
 typedef struct eyas_hal_driver_t {
   const char* name;
   eyas_status_t (*device_count)(uint32_t* out_count);
-  eyas_status_t (*device_create)(const eyas_hal_device_options_t* options,
+  const eyas_hal_option_info_t* options;
+  uint32_t option_count;
+  // `values` has one of each option, in their order, numbers checked against their range.
+  eyas_status_t (*device_create)(uint32_t device_index, const eyas_hal_option_t* values,
                                  eyas_hal_device_t** out_device);
 } eyas_hal_driver_t;
+
+#define EYAS_HAL_MAX_OPTIONS 16  // of one driver
 
 // Resolves EYAS_HAL_WHOLE and checks the range; `what` names it in the error.
 eyas_status_t eyas_hal_buffer_check_range(const eyas_hal_buffer_t* buffer, uint64_t offset,
                                           uint64_t* length, const char* what);
+
+// A subspan that allows at most `access`.
+eyas_status_t eyas_hal_buffer_view(eyas_hal_buffer_t* parent, uint32_t access, uint64_t offset,
+                                   uint64_t length, eyas_hal_buffer_t** out_buffer);
 
 #endif  // EYAS_HAL_DRIVER_H_

@@ -61,11 +61,7 @@ eyas_status_t eyas_hal_executable_create(eyas_hal_device_t* device, const char* 
                                          const char* const* export_names, uint32_t export_count,
                                          eyas_hal_executable_t** out_executable) {
   *out_executable = NULL;
-  if (!eyas_hal_device_supports_format(device, format)) {
-    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                            "a '%s' device cannot run executables of format '%s'", device->driver,
-                            format ? format : "(null)");
-  }
+  EYAS_RETURN_IF_ERROR(eyas_hal_device_check_code(device, format, NULL, 0));
   if (!bytes) return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "executable bytes are NULL");
   eyas_hal_executable_t* executable = NULL;
   EYAS_RETURN_IF_ERROR(new_executable(device, export_names, export_count, &executable));

@@ -49,9 +49,10 @@ eyas_status_t eyas_hal_command_buffer_profile(eyas_hal_command_buffer_t* command
   eyas_hal_device_info_t info;
   eyas_hal_device_info(commands->device, &info);
   if (profile->event_count > 0 && profile->worker_count != info.worker_count) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
-                            "the profile is of a device with %u workers, the commands of one with %u",
-                            profile->worker_count, info.worker_count);
+    return eyas_status_make(
+        EYAS_STATUS_INVALID_ARGUMENT,
+        "the profile is of a device with %u workers, the commands of one with %u",
+        profile->worker_count, info.worker_count);
   }
   profile->worker_count = info.worker_count;
   const size_t count = commands->commands.count;

@@ -14,21 +14,25 @@ static eyas_status_t not_a_module(const char* why) {
 static eyas_status_t parse(const uint8_t* data, size_t length, bool check_digest,
                            eyas_container_t* c) {
   if (length < EYAS_CONTAINER_INDEX_OFFSET + INDEX_HEADER_BYTES + 32) {
-    return eyas_status_make(EYAS_STATUS_CORRUPT, "not an .eyas module: it has only %zu bytes", length);
+    return eyas_status_make(EYAS_STATUS_CORRUPT, "not an .eyas module: it has only %zu bytes",
+                            length);
   }
   if (memcmp(data, "PK\3\4", 4) != 0) return not_a_module("it does not start as a zip does");
   const uint8_t* index = data + EYAS_CONTAINER_INDEX_OFFSET;
   if (memcmp(data + 30, INDEX_NAME, sizeof(INDEX_NAME) - 1) != 0 ||
       memcmp(index, "EYASIDX", 8) != 0) {
-    return not_a_module("the zip's first entry is not index.bin (was it packed again by another tool?)");
+    return not_a_module(
+        "the zip's first entry is not index.bin (was it packed again by another tool?)");
   }
   uint32_t version = eyas_load_u32(index + 8);
-  if (version != EYAS_CONTAINER_VERSION) {
-    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                            "the module has container version %u, this runtime reads version %u: "
-                            "recompile the model, or update the runtime",
-                            version, EYAS_CONTAINER_VERSION);
+  if (version != EYAS_CONTAINER_VERSION && version != EYAS_CONTAINER_FAT_VERSION) {
+    return eyas_status_make(
+        EYAS_STATUS_INCOMPATIBLE,
+        "the module has container version %u, this runtime reads versions %u and "
+        "%u: recompile the model, or update the runtime",
+        version, EYAS_CONTAINER_VERSION, EYAS_CONTAINER_FAT_VERSION);
   }
+  c->version = version;
   uint32_t count = eyas_load_u32(index + 12);
   uint32_t index_length = eyas_load_u32(index + 16);  // with the digest at its end
   if (index_length < INDEX_HEADER_BYTES + 32 ||
@@ -58,9 +62,10 @@ static eyas_status_t parse(const uint8_t* data, size_t length, bool check_digest
     e->name = eyas_read_text(&r, &c->memory);
     if (r.failed || offset % 64 != 0) return not_a_module("its index is damaged");
     if (!eyas_range_fits(offset, e->length, length)) {
-      return eyas_status_make(EYAS_STATUS_CORRUPT,
-                              "the module is truncated: '%s' ends at byte %llu, the file at byte %zu",
-                              e->name, (unsigned long long)(offset + e->length), length);
+      return eyas_status_make(
+          EYAS_STATUS_CORRUPT,
+          "the module is truncated: '%s' ends at byte %llu, the file at byte %zu", e->name,
+          (unsigned long long)(offset + e->length), length);
     }
     e->data = data + offset;
   }
@@ -92,8 +97,9 @@ eyas_status_t eyas_container_check(const eyas_entry_t* entry) {
   uint8_t digest[32];
   eyas_sha256(entry->data, entry->length, digest);
   if (memcmp(digest, entry->digest, 32) == 0) return NULL;
-  return eyas_status_make(EYAS_STATUS_CORRUPT,
-                          "'%s' was altered after the module was written: its SHA-256 is not the one "
-                          "in the index",
-                          entry->name);
+  return eyas_status_make(
+      EYAS_STATUS_CORRUPT,
+      "'%s' was altered after the module was written: its SHA-256 is not the one "
+      "in the index",
+      entry->name);
 }

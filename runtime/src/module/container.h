@@ -10,7 +10,8 @@
 #include "eyas/module.h"
 #include "module/reader.h"
 
-#define EYAS_CONTAINER_VERSION 1u
+#define EYAS_CONTAINER_VERSION 1u      // one program
+#define EYAS_CONTAINER_FAT_VERSION 2u  // several, in variants/, see variants.h
 #define EYAS_CONTAINER_INDEX_OFFSET 64u
 
 typedef struct eyas_entry_t {
@@ -25,6 +26,7 @@ typedef struct eyas_container_t {
   size_t length;
   eyas_entry_t* entries;
   uint32_t entry_count;
+  uint32_t version;
   eyas_bump_t memory;
 } eyas_container_t;
 

@@ -10,30 +10,62 @@
 
 #include "base/checked.h"
 
+#define VARIANTS_FOLDER "variants/"
 #define MAX_PARAMETER_BYTES_ALWAYS_CHECKED ((uint64_t)16 << 20)
 
-static eyas_status_t find_entry(const eyas_container_t* container, const char* name,
+// An entry in the folder of the opened program.
+static eyas_status_t find_entry(const eyas_module_t* m, const char* name,
                                 const eyas_entry_t** out_entry) {
-  *out_entry = eyas_container_find(container, name);
+  char path[1024];
+  int written = snprintf(path, sizeof(path), "%s%s", m->folder, name);
+  bool fits = written >= 0 && (size_t)written < sizeof(path);
+  *out_entry = fits ? eyas_container_find(&m->container, path) : NULL;
   return *out_entry ? NULL
-                    : eyas_status_make(EYAS_STATUS_CORRUPT, "the module has no entry '%s'", name);
+                    : eyas_status_make(EYAS_STATUS_CORRUPT, "the module has no entry '%s'", path);
 }
 
-// Digests first: nothing of an entry is parsed before it.
-static eyas_status_t check_digests(const eyas_container_t* c, bool verify_parameters) {
-  for (uint32_t i = 0; i < c->entry_count; ++i) {
-    const eyas_entry_t* e = &c->entries[i];
+// Digests first: nothing of an entry is parsed before it. Variants that are not opened are not
+// read.
+static eyas_status_t check_digests(const eyas_module_t* m, bool all) {
+  for (uint32_t i = 0; i < m->container.entry_count; ++i) {
+    const eyas_entry_t* e = &m->container.entries[i];
     bool weights = strcmp(e->name, "parameters.bin") == 0;
-    if (weights && !verify_parameters && e->length > MAX_PARAMETER_BYTES_ALWAYS_CHECKED) continue;
+    bool other = strncmp(e->name, VARIANTS_FOLDER, sizeof(VARIANTS_FOLDER) - 1) == 0 &&
+                 strncmp(e->name, m->folder, strlen(m->folder)) != 0;
+    if (!all && other) continue;
+    if (!all && weights && e->length > MAX_PARAMETER_BYTES_ALWAYS_CHECKED) continue;
     EYAS_RETURN_IF_ERROR(eyas_container_check(e));
   }
   return NULL;
 }
 
+// Sets the folder of a fat module in which the program is that the options ask for.
+static eyas_status_t choose_variant(eyas_module_t* m, const eyas_module_options_t* options,
+                                    bool digests) {
+  const char* wanted = options ? options->variant : NULL;
+  if (m->container.version != EYAS_CONTAINER_FAT_VERSION) {
+    if (!wanted) return NULL;
+    return eyas_status_make(
+        EYAS_STATUS_NOT_FOUND,
+        "no variant is called '%s': the module holds one program for one target", wanted);
+  }
+  const eyas_entry_t* entry = NULL;
+  EYAS_RETURN_IF_ERROR(find_entry(m, "variants.bin", &entry));
+  if (digests) EYAS_RETURN_IF_ERROR(eyas_container_check(entry));
+  EYAS_RETURN_IF_ERROR(eyas_variants_parse(entry->data, entry->length, &m->variants));
+  EYAS_RETURN_IF_ERROR(
+      eyas_variants_choose(&m->variants, wanted, options ? options->device : NULL, &m->variant));
+  int written = snprintf(m->folder, sizeof(m->folder), VARIANTS_FOLDER "%s/",
+                         m->variants.items[m->variant].variant.name);
+  if (written >= 0 && (size_t)written < sizeof(m->folder)) return NULL;
+  return eyas_status_make(EYAS_STATUS_CORRUPT, "the name of variant %u is too long", m->variant);
+}
+
 static eyas_status_t find_executables(eyas_module_t* m) {
   const eyas_program_t* p = &m->program;
   m->executables = calloc((size_t)p->executable_count + 1, sizeof(*m->executables));
-  if (!m->executables) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
+  if (!m->executables)
+    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
   for (uint32_t i = 0; i < p->executable_count; ++i) {
     char name[512];
     // Named after the format up to its machine: "elf-x86_64" is an .elf.
@@ -43,7 +75,7 @@ static eyas_status_t find_executables(eyas_module_t* m) {
     if (written < 0 || (size_t)written >= sizeof(name)) {
       return eyas_status_make(EYAS_STATUS_CORRUPT, "the name of executable %u is too long", i);
     }
-    EYAS_RETURN_IF_ERROR(find_entry(&m->container, name, &m->executables[i]));
+    EYAS_RETURN_IF_ERROR(find_entry(m, name, &m->executables[i]));
   }
   return NULL;
 }
@@ -60,11 +92,12 @@ static eyas_status_t find_parameters(eyas_module_t* m) {
     if (parameter->external[0]) continue;
     uint64_t available = m->parameters ? m->parameters->length : 0;
     if (!eyas_range_fits(parameter->offset, parameter->bytes, available)) {
-      return eyas_status_make(EYAS_STATUS_CORRUPT,
-                              "parameter '%s' needs bytes %llu to %llu of parameters.bin, which has %llu",
-                              parameter->name, (unsigned long long)parameter->offset,
-                              (unsigned long long)(parameter->offset + parameter->bytes),
-                              (unsigned long long)available);
+      return eyas_status_make(
+          EYAS_STATUS_CORRUPT,
+          "parameter '%s' needs bytes %llu to %llu of parameters.bin, which has %llu",
+          parameter->name, (unsigned long long)parameter->offset,
+          (unsigned long long)(parameter->offset + parameter->bytes),
+          (unsigned long long)available);
     }
     static const uint8_t nothing[64] __attribute__((aligned(64))) = {0};
     m->parameter_data[i] = m->parameters ? m->parameters->data + parameter->offset : nothing;
@@ -76,12 +109,11 @@ static eyas_status_t build(eyas_module_t* m, const uint8_t* data, size_t length,
                            const eyas_module_options_t* options) {
   bool digests = !options || !options->skip_digests;
   EYAS_RETURN_IF_ERROR(eyas_container_parse(data, length, digests, &m->container));
-  if (digests) {
-    EYAS_RETURN_IF_ERROR(check_digests(&m->container, options && options->verify_parameters));
-  }
+  EYAS_RETURN_IF_ERROR(choose_variant(m, options, digests));
+  if (digests) EYAS_RETURN_IF_ERROR(check_digests(m, options && options->verify_parameters));
   const eyas_entry_t* program = NULL;
-  EYAS_RETURN_IF_ERROR(find_entry(&m->container, "manifest.json", &m->manifest));
-  EYAS_RETURN_IF_ERROR(find_entry(&m->container, "program.bin", &program));
+  EYAS_RETURN_IF_ERROR(find_entry(m, "manifest.json", &m->manifest));
+  EYAS_RETURN_IF_ERROR(find_entry(m, "program.bin", &program));
   EYAS_RETURN_IF_ERROR(eyas_program_parse(program->data, program->length, &m->program));
   EYAS_RETURN_IF_ERROR(find_executables(m));
   return find_parameters(m);
@@ -91,6 +123,7 @@ static void destroy(eyas_module_t* m) {
   free(m->executables);
   free(m->parameter_data);
   eyas_program_free(&m->program);
+  eyas_variants_free(&m->variants);
   eyas_container_free(&m->container);
   if (m->release) m->release(m->user);
   free(m);
@@ -101,7 +134,8 @@ eyas_status_t eyas_module_from_memory(const void* data, size_t length,
                                       void (*release)(void* user), void* user,
                                       eyas_module_t** out_module) {
   if ((uintptr_t)data % 64 != 0) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "a module in memory must be 64-byte aligned");
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "a module in memory must be 64-byte aligned");
   }
   eyas_module_t* module = calloc(1, sizeof(*module));
   if (!module) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module");
@@ -145,8 +179,8 @@ static eyas_status_t map_file(const char* path, mapping_t* mapping) {
     mapping->length = (size_t)stat.st_size;
     mapping->data = mmap(NULL, mapping->length, PROT_READ, MAP_PRIVATE, file, 0);
     if (mapping->data == MAP_FAILED) {
-      status = eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "cannot map its %zu bytes into memory",
-                                mapping->length);
+      status = eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
+                                "cannot map its %zu bytes into memory", mapping->length);
     }
   }
   close(file);
@@ -162,8 +196,8 @@ eyas_status_t eyas_module_open(const char* path, const eyas_module_options_t* op
     free(mapping);
     return eyas_status_annotate(status, "%s", path);
   }
-  status = eyas_module_from_memory(mapping->data, mapping->length, options, release_mapping, mapping,
-                                   out_module);
+  status = eyas_module_from_memory(mapping->data, mapping->length, options, release_mapping,
+                                   mapping, out_module);
   if (status) release_mapping(mapping);
   return eyas_status_annotate(status, "%s", path);
 }
@@ -195,9 +229,9 @@ eyas_status_t eyas_module_lookup(const eyas_module_t* module, const char* name,
       return NULL;
     }
   }
-  return eyas_status_make(EYAS_STATUS_NOT_FOUND, "the module has no function '%s'; it has %u, the first is '%s'",
-                          name, p->function_count,
-                          p->function_count ? p->functions[0].signature.name : "");
+  return eyas_status_make(
+      EYAS_STATUS_NOT_FOUND, "the module has no function '%s'; it has %u, the first is '%s'", name,
+      p->function_count, p->function_count ? p->functions[0].signature.name : "");
 }
 
 uint32_t eyas_module_parameter_count(const eyas_module_t* module) {
@@ -222,7 +256,8 @@ eyas_status_t eyas_module_bind_parameter(eyas_module_t* module, uint32_t ordinal
                                          uint64_t length) {
   const eyas_parameter_t* p = eyas_module_parameter(module, ordinal);
   if (!p || !p->external[0]) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "parameter %u is not an external one", ordinal);
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "parameter %u is not an external one",
+                            ordinal);
   }
   if (length != p->bytes || !data) {
     return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
@@ -231,6 +266,18 @@ eyas_status_t eyas_module_bind_parameter(eyas_module_t* module, uint32_t ordinal
   }
   module->parameter_data[ordinal] = data;
   return NULL;
+}
+
+uint32_t eyas_module_variant_count(const eyas_module_t* module) {
+  return module->variants.count;
+}
+
+const eyas_variant_t* eyas_module_variant(const eyas_module_t* module, uint32_t ordinal) {
+  return ordinal < module->variants.count ? &module->variants.items[ordinal].variant : NULL;
+}
+
+const eyas_variant_t* eyas_module_opened_variant(const eyas_module_t* module) {
+  return eyas_module_variant(module, module->variant);
 }
 
 void eyas_module_manifest(const eyas_module_t* module, const char** out_text, size_t* out_length) {

@@ -29,10 +29,12 @@ static const struct {
   const char* name;
   uint32_t bytes;
 } dtypes[] = {
-    {"?", 0},   {"f64", 8}, {"f32", 4}, {"f16", 2}, {"bf16", 2}, {"i1", 1},  {"i8", 1},   {"u8", 1},
-    {"i16", 2}, {"u16", 2}, {"i32", 4}, {"u32", 4}, {"i64", 8},  {"u64", 8}, {"c64", 8}, {"c128", 16},
-    {"f8e4m3fn", 1}, {"f8e4m3fnuz", 1}, {"f8e5m2", 1}, {"f8e5m2fnuz", 1}, {"f8e8m0", 1}, {"f4e2m1", 1},
-    {"i4", 1},  {"u4", 1},  {"i2", 1},  {"u2", 1},
+    {"?", 0},      {"f64", 8},      {"f32", 4},        {"f16", 2},    {"bf16", 2},
+    {"i1", 1},     {"i8", 1},       {"u8", 1},         {"i16", 2},    {"u16", 2},
+    {"i32", 4},    {"u32", 4},      {"i64", 8},        {"u64", 8},    {"c64", 8},
+    {"c128", 16},  {"f8e4m3fn", 1}, {"f8e4m3fnuz", 1}, {"f8e5m2", 1}, {"f8e5m2fnuz", 1},
+    {"f8e8m0", 1}, {"f4e2m1", 1},   {"i4", 1},         {"u4", 1},     {"i2", 1},
+    {"u2", 1},
 };
 
 uint32_t eyas_dtype_bytes(uint32_t dtype) {
@@ -176,8 +178,8 @@ static eyas_status_t parse_states(eyas_reader_t* r, eyas_program_t* program) {
     }
     if (!good || has_equal_name(list, i)) {
       return eyas_status_make(EYAS_STATUS_CORRUPT,
-                              "program: state %u '%s' has an impossible type, first value or name", i,
-                              s->name);
+                              "program: state %u '%s' has an impossible type, first value or name",
+                              i, s->name);
     }
   }
   program->states = list;
@@ -195,7 +197,8 @@ static bool parse_specs(eyas_reader_t* r, eyas_program_t* program, uint32_t symb
     specs[i].name = eyas_read_text(r, &program->memory);
     specs[i].dtype = eyas_read_u32(r);
     specs[i].rank = eyas_read_count(r, 8);
-    if (r->failed || !eyas_dtype_bytes(specs[i].dtype) || specs[i].rank > EYAS_MAX_RANK) return false;
+    if (r->failed || !eyas_dtype_bytes(specs[i].dtype) || specs[i].rank > EYAS_MAX_RANK)
+      return false;
     int64_t* dims = eyas_bump_allocate(&program->memory, specs[i].rank, sizeof(*dims));
     if (!dims) return false;
     for (uint32_t k = 0; k < specs[i].rank; ++k) {
@@ -252,7 +255,8 @@ static eyas_status_t parse(const uint8_t* data, size_t length, eyas_program_t* p
   eyas_reader_t head = {data, 0, length, false};
   const uint8_t* magic = eyas_read_bytes(&head, 8);
   if (!magic || memcmp(magic, "EYASPRG", 8) != 0) {
-    return eyas_status_make(EYAS_STATUS_CORRUPT, "program.bin does not start with a program header");
+    return eyas_status_make(EYAS_STATUS_CORRUPT,
+                            "program.bin does not start with a program header");
   }
   uint32_t version = eyas_read_u32(&head);
   if (!head.failed && version != PROGRAM_VERSION) {

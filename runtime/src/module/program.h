@@ -37,7 +37,7 @@ typedef struct eyas_function_t {
   const uint32_t* words;   // decoded instructions, see vm/decode.h
   const int64_t* initial;  // what the i64 registers hold at entry
   uint32_t word_count;
-  uint32_t entry;          // first word to run
+  uint32_t entry;  // first word to run
   uint32_t i64_count;
   uint32_t ref_count;
   bool uses_state;

@@ -30,8 +30,7 @@ static void make_sets(void) {
   add_set("portable", eyas_uk_elements_fill_portable, (const char* const[]){NULL});
 #if defined(__x86_64__)
   add_set("sse2", eyas_uk_elements_fill_sse2, (const char* const[]){NULL});
-  add_set("avx2", eyas_uk_elements_fill_avx2,
-          (const char* const[]){"avx2", "fma", "f16c", NULL});
+  add_set("avx2", eyas_uk_elements_fill_avx2, (const char* const[]){"avx2", "fma", "f16c", NULL});
   add_set("avx512", eyas_uk_elements_fill_avx512,
           (const char* const[]){"avx2", "fma", "f16c", "avx512f", "avx512dq", "avx512bw",
                                 "avx512vl", NULL});
@@ -45,7 +44,6 @@ static void make_sets(void) {
 
 const eyas_uk_elements_t* eyas_uk_elements(const char* name) {
   pthread_once(&made, make_sets);
-  if (!name) name = getenv("EYAS_VMVX_KERNELS");
   for (size_t i = set_count; i-- > 0;) {
     if (!name || !*name || strcmp(name, sets[i].name) == 0) return &sets[i];
   }

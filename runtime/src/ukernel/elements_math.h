@@ -35,13 +35,21 @@ static inline float times_plus(float a, float b, float c) {
 #define POLY8(x, c0, ...) times_plus(POLY7(x, __VA_ARGS__), x, c0)
 
 // A comparison with NaN is false, so both keep NaN.
-static inline float at_most(float x, float bound) { return x > bound ? bound : x; }
-static inline float at_least(float x, float bound) { return x < bound ? bound : x; }
-static inline float magnitude(float x) { return eyas_uk_real(eyas_uk_bits(x) & 0x7fffffff); }
+static inline float at_most(float x, float bound) {
+  return x > bound ? bound : x;
+}
+static inline float at_least(float x, float bound) {
+  return x < bound ? bound : x;
+}
+static inline float magnitude(float x) {
+  return eyas_uk_real(eyas_uk_bits(x) & 0x7fffffff);
+}
 static inline float with_sign_of(float x, float sign) {
   return eyas_uk_real((eyas_uk_bits(x) & 0x7fffffff) | (eyas_uk_bits(sign) & 0x80000000u));
 }
-static inline int32_t int_bits(float x) { return (int32_t)eyas_uk_bits(x); }
+static inline int32_t int_bits(float x) {
+  return (int32_t)eyas_uk_bits(x);
+}
 
 // --- exponentials --------------------------------------------------------------------------------
 
@@ -95,8 +103,8 @@ static inline float eyas_uk_expm1(float x) {
   float t;
   const float r = reduce_exp(at_least(at_most(x, 88.8f), -18.0f), 126.0f, &t);
   const float scale = eyas_uk_real(eyas_uk_bits(t) << 23);
-  const float polynomial = POLY5(r, 0.5f, 0.16666667f, 0.04166648f, 0.008333208f, 0.0013933565f,
-                                 0.00019944263f);
+  const float polynomial =
+      POLY5(r, 0.5f, 0.16666667f, 0.04166648f, 0.008333208f, 0.0013933565f, 0.00019944263f);
   const float tail = times_plus(polynomial, r * r, r);
   const float result = times_plus(scale, tail, scale - 0.5f) * 2.0f;
   return magnitude(x) < 0x1p-26f ? x : result;
@@ -232,7 +240,9 @@ static inline float eyas_uk_sin_near(float x) {
   return magnitude(x) < 0x1p-12f ? x : value;
 }
 
-static inline float eyas_uk_cos_near(float x) { return circular(x, 1); }
+static inline float eyas_uk_cos_near(float x) {
+  return circular(x, 1);
+}
 
 // --- roundings -----------------------------------------------------------------------------------
 

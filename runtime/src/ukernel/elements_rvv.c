@@ -7,29 +7,29 @@
 
 // While elements are left: loads, the instruction, a store. No compiler here uses vector registers,
 // so that none need be named as overwritten.
-#define LOOP(LOADS, INSTRUCTION)                                               \
-  ".option push\n.option arch, +v\n"                                           \
-  "1:\nvsetvli t0, %[count], e32, m8, ta, ma\nslli t1, t0, 2\n" LOADS          \
-  INSTRUCTION "\nvse32.v v0, (%[dst])\n"                                       \
-  "add %[dst], %[dst], t1\nsub %[count], %[count], t0\nbnez %[count], 1b\n"    \
+#define LOOP(LOADS, INSTRUCTION)                                                  \
+  ".option push\n.option arch, +v\n"                                              \
+  "1:\nvsetvli t0, %[count], e32, m8, ta, ma\nslli t1, t0, 2\n" LOADS INSTRUCTION \
+  "\nvse32.v v0, (%[dst])\n"                                                      \
+  "add %[dst], %[dst], t1\nsub %[count], %[count], t0\nbnez %[count], 1b\n"       \
   ".option pop\n"
 #define LOAD(vector, name) "vle32.v " vector ", (%[" name "])\nadd %[" name "], %[" name "], t1\n"
 
-#define DEFINE_VV(name, instruction)                                                        \
-  static void name##_vv(void* dst, const void* a, const void* b, size_t count) {            \
-    __asm__ volatile(LOOP(LOAD("v0", "a") LOAD("v8", "b"), instruction " v0, v0, v8")   \
-                     : [dst] "+r"(dst), [a] "+r"(a), [b] "+r"(b), [count] "+r"(count)       \
-                     :                                                                      \
-                     : "memory", "t0", "t1");                                               \
+#define DEFINE_VV(name, instruction)                                                  \
+  static void name##_vv(void* dst, const void* a, const void* b, size_t count) {      \
+    __asm__ volatile(LOOP(LOAD("v0", "a") LOAD("v8", "b"), instruction " v0, v0, v8") \
+                     : [dst] "+r"(dst), [a] "+r"(a), [b] "+r"(b), [count] "+r"(count) \
+                     :                                                                \
+                     : "memory", "t0", "t1");                                         \
   }
 // `a` runs along and `b` is one element.
-#define DEFINE_REPEATED(name, instruction)                                                  \
-  static void name(void* dst, const void* a, const void* b, size_t count) {                 \
-    const float single = *(const float*)b;                                                  \
-    __asm__ volatile(LOOP(LOAD("v0", "a"), instruction " v0, v0, %[single]")            \
-                     : [dst] "+r"(dst), [a] "+r"(a), [count] "+r"(count)                    \
-                     : [single] "f"(single)                                                 \
-                     : "memory", "t0", "t1");                                               \
+#define DEFINE_REPEATED(name, instruction)                                   \
+  static void name(void* dst, const void* a, const void* b, size_t count) {  \
+    const float single = *(const float*)b;                                   \
+    __asm__ volatile(LOOP(LOAD("v0", "a"), instruction " v0, v0, %[single]") \
+                     : [dst] "+r"(dst), [a] "+r"(a), [count] "+r"(count)     \
+                     : [single] "f"(single)                                  \
+                     : "memory", "t0", "t1");                                \
   }
 #define DEFINE_SWAPPED(name, other)                                         \
   static void name(void* dst, const void* a, const void* b, size_t count) { \
@@ -93,8 +93,8 @@ static void fma_f32(void* dst, const void* a, const void* b, const void* c, size
 }
 
 void eyas_uk_elements_fill_rvv(eyas_uk_elements_t* table) {
-#define PLACE(OP, name)                                         \
-  table->binary[EYAS_VMVX_BINARY_##OP][EYAS_VMVX_TYPE_F32] =    \
+#define PLACE(OP, name)                                      \
+  table->binary[EYAS_VMVX_BINARY_##OP][EYAS_VMVX_TYPE_F32] = \
       (eyas_uk_binary_set_t){name##_vv, name##_vs, name##_sv};
   PLACE(ADD, add)
   PLACE(SUB, sub)

@@ -1,5 +1,4 @@
 // Which set of product microkernels this CPU runs.
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cpu.h"
@@ -42,7 +41,6 @@ static int is_named(const char* name, const char* wanted) {
 }
 
 const eyas_uk_products_t* eyas_uk_products(const char* name) {
-  if (!name) name = getenv("EYAS_VMVX_KERNELS");
   for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); ++i) {
     const int wanted = !name || !*name || is_named(sets[i].table->name, name);
     if (wanted && runs_here(sets[i].features)) return sets[i].table;

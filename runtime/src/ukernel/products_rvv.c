@@ -34,7 +34,7 @@ static place_t place_of(const eyas_uk_contract_t* call, const eyas_uk_block_t* b
 #define ADVANCE(r, v) "add %[a" #r "], %[a" #r "], %[a_step]\n"
 
 // One block: the accumulators, the loop around BODY (a step of all rows), and back.
-#define RUN(ROWS, BODY)                                                                         \
+#define RUN(ROWS, BODY) \
   __asm__ volatile(                                                                             \
       ".option push\n.option arch, +v\n"                                                        \
       "vsetvli zero, %[n], e32, m4, ta, ma\n" ROWS(LOAD) "1:\n" BODY ROWS(ADVANCE)              \
@@ -86,7 +86,13 @@ static void contract(const eyas_uk_contract_t* given, const eyas_uk_block_fn_t* 
     const size_t left = call->rows - row;
     rows = left >= 4 ? 4 : left >= 2 ? 2 : 1;
     eyas_uk_block_t block = {(char*)call->acc + row * call->columns * 4,
-                             call->a + (int64_t)row * call->a_row_bytes, call->b, 0, 0, 1, 0, 0};
+                             call->a + (int64_t)row * call->a_row_bytes,
+                             call->b,
+                             0,
+                             0,
+                             1,
+                             0,
+                             0};
     for (size_t panel = 0; panel < whole; ++panel) {
       eyas_uk_run_loops(call, block, 1, blocks[rows]);
       block.acc += EYAS_VMVX_PANEL * 4;

@@ -70,7 +70,7 @@ typedef struct eyas_uk_contract_t {
   size_t rows, columns;
   const char* a;
   int64_t a_row_bytes;
-  const char* b;           // panels of 16 columns; the last may be narrower, and is not read beyond
+  const char* b;  // panels of 16 columns; the last may be narrower, and is not read beyond
   int64_t b_panel_bytes;
   eyas_uk_loop_t loops[3];
 } eyas_uk_contract_t;
@@ -97,7 +97,7 @@ typedef struct eyas_uk_products_t {
 } eyas_uk_products_t;
 
 // The best for this CPU, or by name ("portable", "avx2", "avx512", "neon", "rvv"...); NULL when
-// this CPU cannot run it. The environment variable EYAS_VMVX_KERNELS names a set for every caller.
+// this CPU cannot run it.
 const eyas_uk_elements_t* eyas_uk_elements(const char* name);
 const eyas_uk_products_t* eyas_uk_products(const char* name);
 

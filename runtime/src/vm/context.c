@@ -8,51 +8,6 @@ static eyas_status_t no_memory(void) {
   return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a context");
 }
 
-static eyas_status_t load_executable(eyas_context_t* c, uint32_t index) {
-  const eyas_executable_ref_t* e = &c->module->program.executables[index];
-  eyas_hal_device_info_t info;
-  eyas_hal_device_info(c->device, &info);
-  if (!eyas_hal_device_supports_format(c->device, e->format)) {
-    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                            "executable '%s' has the format %s, which device %s (%s) cannot run: compile "
-                            "the model for this machine",
-                            e->name, e->format, info.driver, info.name);
-  }
-  for (uint32_t i = 0; i < e->feature_count; ++i) {
-    if (eyas_hal_device_supports_feature(c->device, e->features[i])) continue;
-    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                            "executable '%s' needs the CPU feature '%s', which this machine (%s) does "
-                            "not have: compile the model for this machine, or for a plainer CPU",
-                            e->name, e->features[i], info.name);
-  }
-  const char** names = calloc((size_t)e->export_count + 1, sizeof(*names));
-  if (!names) return no_memory();
-  for (uint32_t i = 0; i < e->export_count; ++i) names[i] = e->exports[i].name;
-  const eyas_entry_t* entry = c->module->executables[index];
-  eyas_status_t status =
-      eyas_hal_executable_create(c->device, e->format, entry->data, entry->length, names,
-                                 e->export_count, &c->executables[index]);
-  free(names);
-  return eyas_status_annotate(status, "executable '%s'", e->name);
-}
-
-static eyas_status_t import_parameter(eyas_context_t* c, uint32_t index) {
-  const eyas_parameter_t* p = &c->module->program.parameters[index];
-  const uint8_t* data = c->module->parameter_data[index];
-  if (!data) {
-    return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
-                            "parameter '%s' is external ('%s' in %s) and has not been given", p->name,
-                            p->key, p->external);
-  }
-  eyas_vm_buffer_t* buffer = &c->parameters[index];
-  buffer->references = 1;
-  buffer->origin = EYAS_VM_ORIGIN_PARAMETER;
-  buffer->capacity = p->bytes;
-  // Read-only: dispatches that would write to it are refused, so the cast is sound.
-  return eyas_hal_buffer_import(c->device, EYAS_HAL_USAGE_ALL, EYAS_HAL_ACCESS_READ, (void*)data,
-                                p->bytes, NULL, NULL, &buffer->hal);
-}
-
 static bool make_frame(eyas_context_t* c) {
   const eyas_program_t* p = &c->module->program;
   uint32_t i64s = 0, refs = 0, args = 0, results = 0, symbols = 0;
@@ -75,10 +30,9 @@ static bool make_frame(eyas_context_t* c) {
   c->parameters = eyas_bump_allocate(&c->memory, p->parameter_count, sizeof(*c->parameters));
   c->states = eyas_bump_allocate(&c->memory, p->state_count, sizeof(*c->states));
   c->states_torn = eyas_bump_allocate(&c->memory, p->state_count, sizeof(*c->states_torn));
-  c->executables = eyas_bump_allocate(&c->memory, p->executable_count, sizeof(*c->executables));
   c->pack_memos = eyas_bump_allocate(&c->memory, p->pack_site_count, sizeof(*c->pack_memos));
   if (!c->i64s || !c->refs || !c->args || !c->results || !c->symbols || !c->table || !c->globals ||
-      !c->parameters || !c->states || !c->states_torn || !c->executables || !c->pack_memos) {
+      !c->parameters || !c->states || !c->states_torn || !c->pack_memos) {
     return false;
   }
   for (uint32_t i = 0; i < p->pack_site_count; ++i) {
@@ -95,43 +49,43 @@ static bool make_frame(eyas_context_t* c) {
 static eyas_status_t build(eyas_context_t* c) {
   const eyas_program_t* p = &c->module->program;
   if (!make_frame(c)) return no_memory();
-  for (uint32_t i = 0; i < p->executable_count; ++i) EYAS_RETURN_IF_ERROR(load_executable(c, i));
-  for (uint32_t i = 0; i < p->parameter_count; ++i) EYAS_RETURN_IF_ERROR(import_parameter(c, i));
+  for (uint32_t i = 0; i < p->parameter_count; ++i) {
+    c->parameters[i] = (eyas_vm_buffer_t){.references = 1,
+                                          .origin = EYAS_VM_ORIGIN_PARAMETER,
+                                          .hal = c->loaded->parameters[i],
+                                          .capacity = p->parameters[i].bytes};
+  }
   return eyas_vm_create_states(c);
 }
 
 static void destroy(eyas_context_t* c) {
   const eyas_program_t* p = &c->module->program;
   for (uint32_t i = 0; c->globals && i < p->global_count; ++i) eyas_vm_ref_clear(c, &c->globals[i]);
-  for (uint32_t i = 0; c->parameters && i < p->parameter_count; ++i) {
-    eyas_hal_buffer_release(c->parameters[i].hal);
-  }
-  for (uint32_t i = 0; c->states && i < p->state_count; ++i) eyas_hal_buffer_release(c->states[i].hal);
-  for (uint32_t i = 0; c->executables && i < p->executable_count; ++i) {
-    eyas_hal_executable_release(c->executables[i]);
-  }
+  for (uint32_t i = 0; c->states && i < p->state_count; ++i)
+    eyas_hal_buffer_release(c->states[i].hal);
+  eyas_hal_command_buffer_release(c->reset);
+  eyas_hal_semaphore_release(c->timeline);
+  free(c->timed);
   eyas_vm_release_cached(c);
   eyas_hal_profile_clear(&c->profile);
   eyas_bump_free(&c->memory);
   pthread_mutex_destroy(&c->mutex);
-  eyas_hal_device_release(c->device);
-  eyas_module_release(c->module);
+  eyas_loaded_module_release(c->loaded);
   free(c);
 }
 
-eyas_status_t eyas_context_create(eyas_module_t* module, eyas_hal_device_t* device,
+eyas_status_t eyas_context_create(eyas_loaded_module_t* loaded,
                                   const eyas_context_options_t* options,
                                   eyas_context_t** out_context) {
+  *out_context = NULL;
   eyas_context_t* context = calloc(1, sizeof(*context));
   if (!context) return no_memory();
   eyas_ref_initialize(&context->ref);
   pthread_mutex_init(&context->mutex, NULL);
-  context->module = eyas_module_retain(module);
-  context->device = eyas_hal_device_retain(device);
+  context->loaded = eyas_loaded_module_retain(loaded);
+  context->module = loaded->module;
+  context->device = loaded->device;
   if (options) context->options = *options;
-  eyas_hal_device_info_t info;
-  eyas_hal_device_info(device, &info);
-  context->submit_is_synchronous = strncmp(info.driver, "local-", 6) == 0;
   eyas_status_t status = build(context);
   if (status) {
     destroy(context);
@@ -150,31 +104,17 @@ void eyas_context_release(eyas_context_t* context) {
   if (context && eyas_ref_release(&context->ref)) destroy(context);
 }
 
-static eyas_status_t import_args(eyas_context_t* c, const eyas_tensor_t* args, uint32_t count) {
-  static uint8_t nothing[64] __attribute__((aligned(64)));  // tensors without elements need no memory
-  for (uint32_t i = 0; i < count; ++i) {
-    uint64_t bytes = eyas_dtype_bytes(args[i].dtype);
-    for (uint32_t k = 0; k < args[i].rank; ++k) bytes *= (uint64_t)args[i].dims[k];  // checked before
-    eyas_vm_buffer_t* buffer = &c->args[i];
-    buffer->references = 1;
-    buffer->origin = EYAS_VM_ORIGIN_ARGUMENT;
-    buffer->capacity = bytes;
-    void* data = args[i].data ? (void*)args[i].data : nothing;
-    EYAS_RETURN_IF_ERROR(eyas_hal_buffer_import(c->device, EYAS_HAL_USAGE_ALL, EYAS_HAL_ACCESS_READ,
-                                                data, bytes, NULL, NULL, &buffer->hal));
-  }
-  return NULL;
-}
-
-static eyas_status_t invoke(eyas_context_t* c, const eyas_function_t* f, const eyas_tensor_t* args) {
+static eyas_status_t invoke(eyas_context_t* c, const eyas_function_t* f,
+                            const eyas_tensor_t* args) {
   const eyas_signature_t* s = &f->signature;
-  EYAS_RETURN_IF_ERROR(import_args(c, args, s->arg_count));
+  EYAS_RETURN_IF_ERROR(eyas_vm_import_args(c, args, s->arg_count));
   memcpy(c->i64s, f->initial, f->i64_count * sizeof(*c->i64s));
   EYAS_RETURN_IF_ERROR(eyas_vm_run(c, f, args));
   for (uint32_t i = 0; i < s->result_count; ++i) {
     if (!c->results[i].buffer) {
-      return eyas_status_make(EYAS_STATUS_INTERNAL, "the function ended without setting result %u '%s'",
-                              i, s->results[i].name);
+      return eyas_status_make(EYAS_STATUS_INTERNAL,
+                              "the function ended without setting result %u '%s'", i,
+                              s->results[i].name);
     }
   }
   return NULL;
@@ -191,15 +131,18 @@ eyas_status_t eyas_context_invoke(eyas_context_t* context, uint32_t function,
   const eyas_function_t* f = &program->functions[function];
   const eyas_signature_t* s = &f->signature;
   if (result_count != s->result_count) {
-    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "'%s' gives %u results, room for %u was given",
-                            s->name, s->result_count, result_count);
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                            "'%s' gives %u results, room for %u was given", s->name,
+                            s->result_count, result_count);
   }
   pthread_mutex_lock(&context->mutex);
-  eyas_status_t status = eyas_vm_check_args(s, args, arg_count, context->symbols);
+  eyas_status_t status = eyas_vm_check_args(context->device, s, args, arg_count, context->symbols);
   if (!status && f->uses_state) status = eyas_vm_check_states(context);
   if (!status) {
     context->state_written = false;
     status = invoke(context, f, args);
+    // What the device found comes before what the host made of it.
+    status = eyas_status_join(eyas_vm_wait(context), status);
     if (status && context->state_written) eyas_vm_tear_states(context);
     for (uint32_t i = 0; i < f->ref_count; ++i) eyas_vm_ref_clear(context, &context->refs[i]);
     for (uint32_t i = 0; i < s->arg_count; ++i) {

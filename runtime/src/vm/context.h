@@ -1,14 +1,12 @@
 // The insides of a context, shared by its files: context.c (life and calls), memory.c (buffers and
-// references), state.c (state variables), signature.c (what may be passed), interpreter.c (instructions),
-// profile.c (submission).
+// references), args.c (arguments), state.c (state variables), signature.c (what may be passed),
+// interpreter.c (instructions), submit.c (submission, waiting, times).
 #ifndef EYAS_VM_CONTEXT_H_
 #define EYAS_VM_CONTEXT_H_
 
 #include <pthread.h>
 
-#include "base/ref.h"
-#include "eyas/vm.h"
-#include "module/module.h"
+#include "vm/loaded.h"
 #include "vm/value.h"
 
 // The last answer of one arena_pack instruction.
@@ -23,15 +21,22 @@ typedef struct eyas_vm_pack_memo_t {
 struct eyas_context_t {
   eyas_ref_t ref;
   pthread_mutex_t mutex;  // held during a call; guards all below
-  eyas_module_t* module;
-  eyas_hal_device_t* device;
+  eyas_loaded_module_t* loaded;
+  eyas_module_t* module;      // the loaded module's, borrowed
+  eyas_hal_device_t* device;  // likewise
   eyas_context_options_t options;
-  bool submit_is_synchronous;
-  eyas_hal_executable_t** executables;
-  eyas_vm_buffer_t* parameters;
+  eyas_vm_buffer_t* parameters;  // the loaded module's, counted by this context
   eyas_vm_buffer_t* states;
-  bool* states_torn;   // a call failed while it was writing
-  bool state_written;  // by the call at hand, or may have been
+  bool* states_torn;                 // a call failed while it was writing
+  bool state_written;                // by the call at hand, or may have been
+  eyas_hal_command_buffer_t* reset;  // gives the variables their first values
+  // Of asynchronous devices; see submit.c.
+  eyas_hal_semaphore_t* timeline;  // NULL: nothing is under way
+  uint64_t submitted;              // where the timeline is when all is done
+  uint64_t state_point;  // where it is after the first submission that writes state; 0: none
+  eyas_hal_command_buffer_t** timed;  // under way with profiling
+  uint32_t timed_count;
+  uint32_t timed_capacity;
   eyas_vm_ref_t* globals;
   eyas_vm_pack_memo_t* pack_memos;
   eyas_vm_buffer_t* args;  // as many as the greatest signature has
@@ -53,7 +58,8 @@ struct eyas_context_t {
 void eyas_vm_buffer_drop(eyas_context_t* context, eyas_vm_buffer_t* buffer);
 void eyas_vm_ref_clear(eyas_context_t* context, eyas_vm_ref_t* ref);
 // *target = *source, holding both while it happens.
-void eyas_vm_ref_assign(eyas_context_t* context, eyas_vm_ref_t* target, const eyas_vm_ref_t* source);
+void eyas_vm_ref_assign(eyas_context_t* context, eyas_vm_ref_t* target,
+                        const eyas_vm_ref_t* source);
 eyas_status_t eyas_vm_allocate(eyas_context_t* context, int64_t bytes, uint32_t kind,
                                eyas_vm_ref_t* target);
 eyas_status_t eyas_vm_commands_create(eyas_context_t* context, uint32_t slot_count,
@@ -61,6 +67,10 @@ eyas_status_t eyas_vm_commands_create(eyas_context_t* context, uint32_t slot_cou
 // Makes the commands hold a buffer that was recorded into them.
 eyas_status_t eyas_vm_commands_hold(eyas_vm_commands_t* commands, eyas_vm_buffer_t* buffer);
 void eyas_vm_release_cached(eyas_context_t* context);
+
+// Memory near the device that the caller may keep; mapped where that costs nothing.
+eyas_status_t eyas_vm_allocate_result(eyas_context_t* context, uint64_t bytes,
+                                      eyas_hal_buffer_t** out_buffer);
 
 // state.c
 
@@ -73,9 +83,12 @@ eyas_status_t eyas_vm_check_states(eyas_context_t* context);
 
 // signature.c
 
+// Checks that a buffer given as a value is of the device and has at least `bytes`.
+eyas_status_t eyas_vm_check_buffer(eyas_hal_device_t* device, const eyas_hal_buffer_t* buffer,
+                                   uint64_t bytes);
 // Checks arguments against a signature; `bound` has room for its symbols.
-eyas_status_t eyas_vm_check_args(const eyas_signature_t* signature, const eyas_tensor_t* args,
-                                 uint32_t arg_count, int64_t* bound);
+eyas_status_t eyas_vm_check_args(eyas_hal_device_t* device, const eyas_signature_t* signature,
+                                 const eyas_tensor_t* args, uint32_t arg_count, int64_t* bound);
 // Checks a result's dims, and that `available` bytes hold it; gives its size.
 eyas_status_t eyas_vm_check_result(const eyas_signature_t* signature, uint32_t index,
                                    const int64_t* dims, uint64_t available, uint64_t* out_bytes);
@@ -86,9 +99,23 @@ eyas_status_t eyas_vm_check_result(const eyas_signature_t* signature, uint32_t i
 eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* function,
                           const eyas_tensor_t* args);
 
-// profile.c
+// args.c
 
-// Submits, waits, and notes the times when the context profiles.
+// Gives every argument a buffer that the device reads.
+eyas_status_t eyas_vm_import_args(eyas_context_t* context, const eyas_tensor_t* args,
+                                  uint32_t count);
+
+// submit.c
+
+// Submits commands of the VM's own behind what the context has submitted before.
 eyas_status_t eyas_vm_submit(eyas_context_t* context, const eyas_hal_submission_t* submission);
+// The same for commands that the program recorded: their times are noted when the context profiles.
+eyas_status_t eyas_vm_submit_recorded(eyas_context_t* context,
+                                      const eyas_hal_submission_t* submission, bool writes_state);
+// Waits for all that the context has submitted; its failure, if it has failed.
+eyas_status_t eyas_vm_wait(eyas_context_t* context);
+// Copies to the start of `target`, in the order of submissions.
+eyas_status_t eyas_vm_copy(eyas_context_t* context, eyas_hal_buffer_t* source, uint64_t offset,
+                           eyas_hal_buffer_t* target, uint64_t bytes);
 
 #endif  // EYAS_VM_CONTEXT_H_

@@ -66,7 +66,8 @@ static const char* decode_operand(decoder_t* d, char kind) {
       break;
     case 'e':
       v = d->export_ordinal = eyas_read_u32(r);
-      if (v >= p->executables[d->executable].export_count) return "an export ordinal is out of range";
+      if (v >= p->executables[d->executable].export_count)
+        return "an export ordinal is out of range";
       break;
     case 'p':
       v = eyas_read_u32(r);
@@ -114,8 +115,7 @@ static const char* decode_operand(decoder_t* d, char kind) {
       const char* wrong = decode_operand(d, 'j');
       return wrong ? wrong : decode_operand(d, 'j');
     }
-    default:
-      return "the runtime's own table is wrong";
+    default: return "the runtime's own table is wrong";
   }
   push(d, v);
   return NULL;
@@ -132,7 +132,8 @@ static const char* decode_pack(decoder_t* d, uint32_t at) {
     return "sizes, offsets and lifetimes do not have one length";
   }
   for (uint32_t i = 0; i < sizes; ++i) {
-    if (lifetimes->values[2 * i] > lifetimes->values[2 * i + 1]) return "a lifetime ends before it starts";
+    if (lifetimes->values[2 * i] > lifetimes->values[2 * i + 1])
+      return "a lifetime ends before it starts";
   }
   if (p->pack_site_count == p->pack_site_capacity) {
     uint32_t capacity = p->pack_site_capacity ? 2 * p->pack_site_capacity : 4;
@@ -162,7 +163,8 @@ static const char* check_instruction(decoder_t* d, uint32_t op, uint32_t at) {
       break;
     case EYAS_VM_OP_CMD_FILL: {
       uint32_t width = w[8];
-      if (width != 1 && width != 2 && width != 4 && width != 8) return "a fill width is not 1, 2, 4 or 8";
+      if (width != 1 && width != 2 && width != 4 && width != 8)
+        return "a fill width is not 1, 2, 4 or 8";
       break;
     }
     case EYAS_VM_OP_CMD_DISPATCH: {
@@ -178,10 +180,8 @@ static const char* check_instruction(decoder_t* d, uint32_t op, uint32_t at) {
     case EYAS_VM_OP_SUBMIT:
       if (w[2] > d->program->submit_limit) d->program->submit_limit = w[2];
       break;
-    case EYAS_VM_OP_ARENA_PACK:
-      return decode_pack(d, at);
-    default:
-      break;
+    case EYAS_VM_OP_ARENA_PACK: return decode_pack(d, at);
+    default: break;
   }
   return NULL;
 }
@@ -240,8 +240,8 @@ static eyas_status_t decode(decoder_t* d, uint32_t* starts, uint32_t code_bytes)
     const char* wrong = decode_instruction(d, &op);
     if (wrong) {
       const char* name = op < EYAS_VM_OP_LIMIT ? eyas_vm_op_infos[op].name : NULL;
-      return eyas_status_make(EYAS_STATUS_CORRUPT, "instruction at byte %u (0x%02X %s): %s", byte, op,
-                              name ? name : "unknown", wrong);
+      return eyas_status_make(EYAS_STATUS_CORRUPT, "instruction at byte %u (0x%02X %s): %s", byte,
+                              op, name ? name : "unknown", wrong);
     }
     // Constants set at the very start need not be interpreted on every call.
     in_prologue = in_prologue && op == EYAS_VM_OP_CONST_I64;
@@ -259,15 +259,16 @@ static eyas_status_t decode(decoder_t* d, uint32_t* starts, uint32_t code_bytes)
       continue;
     }
     const char* wrong = resolve_labels(d, starts, code_bytes, starts[i]);
-    if (wrong) return eyas_status_make(EYAS_STATUS_CORRUPT, "instruction at byte %u: %s", 2 * i, wrong);
+    if (wrong)
+      return eyas_status_make(EYAS_STATUS_CORRUPT, "instruction at byte %u: %s", 2 * i, wrong);
   }
   f->words = d->words;
   f->word_count = d->count;
   return NULL;
 }
 
-eyas_status_t eyas_vm_decode(eyas_program_t* program, eyas_function_t* function, const uint8_t* code,
-                             uint32_t code_bytes) {
+eyas_status_t eyas_vm_decode(eyas_program_t* program, eyas_function_t* function,
+                             const uint8_t* code, uint32_t code_bytes) {
   if (function->i64_count > EYAS_VM_NO_REGISTER || function->ref_count > EYAS_VM_NO_REGISTER) {
     return eyas_status_make(EYAS_STATUS_CORRUPT, "it asks for %u and %u registers; the limit is %u",
                             function->i64_count, function->ref_count, EYAS_VM_NO_REGISTER);

@@ -37,12 +37,13 @@ static eyas_status_t as_commands(frame_t* f, uint32_t index, eyas_vm_commands_t*
 }
 
 // offset and length of a span inside `available` bytes; registers may be absent.
-static eyas_status_t read_span(frame_t* f, const uint32_t* w, uint64_t available, uint64_t* out_offset,
-                               uint64_t* out_length) {
+static eyas_status_t read_span(frame_t* f, const uint32_t* w, uint64_t available,
+                               uint64_t* out_offset, uint64_t* out_length) {
   int64_t offset = w[0] == EYAS_VM_NO_REGISTER ? 0 : f->i64s[w[0]];
   if (offset < 0 || (uint64_t)offset > available) {
-    return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE, "offset %lld is outside a buffer of %llu bytes",
-                            (long long)offset, (unsigned long long)available);
+    return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE,
+                            "offset %lld is outside a buffer of %llu bytes", (long long)offset,
+                            (unsigned long long)available);
   }
   uint64_t left = available - (uint64_t)offset;
   int64_t length = w[1] == EYAS_VM_NO_REGISTER ? (int64_t)left : f->i64s[w[1]];
@@ -95,7 +96,8 @@ static eyas_status_t read_binding(frame_t* f, eyas_vm_commands_t* commands, cons
 static eyas_status_t run_dispatch(frame_t* f, const uint32_t* w, const uint32_t** next) {
   eyas_vm_commands_t* commands = NULL;
   EYAS_RETURN_IF_ERROR(as_commands(f, w[1], &commands));
-  eyas_hal_dispatch_t dispatch = {.executable = f->context->executables[w[2]], .ordinal = w[3]};
+  eyas_hal_dispatch_t dispatch = {.executable = f->context->loaded->executables[w[2]],
+                                  .ordinal = w[3]};
   for (int i = 0; i < 3; ++i) {
     int64_t count = f->i64s[w[4 + i]];
     if (count < 0 || count > (int64_t)UINT32_MAX) {
@@ -139,18 +141,20 @@ static eyas_status_t run_copy(frame_t* f, const uint32_t* w) {
 static eyas_status_t run_submit(frame_t* f, const uint32_t* w) {
   eyas_vm_commands_t* commands = NULL;
   EYAS_RETURN_IF_ERROR(as_commands(f, w[1], &commands));
-  if (!commands->ended) return eyas_status_make(EYAS_STATUS_INTERNAL, "commands are submitted before cmd_end");
-  if (commands->writes_state) f->context->state_written = true;
+  if (!commands->ended)
+    return eyas_status_make(EYAS_STATUS_INTERNAL, "commands are submitted before cmd_end");
+  bool writes_state = commands->writes_state;
   eyas_hal_range_t* table = f->context->table;
   for (uint32_t i = 0; i < w[2]; ++i) {
     const eyas_vm_ref_t* ref = &f->refs[w[3 + i]];
     if (ref->kind == EYAS_VM_COMMANDS) return wrong_kind(ref, "a buffer");
     bool null = ref->kind == EYAS_VM_NULL;
-    if (!null && ref->buffer->origin == EYAS_VM_ORIGIN_STATE) f->context->state_written = true;
+    writes_state |= !null && ref->buffer->origin == EYAS_VM_ORIGIN_STATE;
     table[i] = (eyas_hal_range_t){null ? NULL : ref->buffer->hal, ref->offset, ref->length};
   }
-  eyas_hal_submission_t submission = {.commands = commands->hal, .table = table, .table_count = w[2]};
-  return eyas_vm_submit(f->context, &submission);
+  eyas_hal_submission_t submission = {
+      .commands = commands->hal, .table = table, .table_count = w[2]};
+  return eyas_vm_submit_recorded(f->context, &submission, writes_state);
 }
 
 static eyas_status_t run_pack(frame_t* f, const uint32_t* w, const uint32_t** next) {
@@ -168,7 +172,8 @@ static eyas_status_t run_pack(frame_t* f, const uint32_t* w, const uint32_t** ne
   if (!same) {
     memo->valid = eyas_vm_pack(count, memo->sizes, f->program->pack_sites[site].lifetimes,
                                memo->offsets, &memo->total, memo->scratch);
-    if (!memo->valid) return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE, "the sizes of an arena are impossible");
+    if (!memo->valid)
+      return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE, "the sizes of an arena are impossible");
   }
   for (uint32_t i = 0; i < count; ++i) f->i64s[offsets[i]] = memo->offsets[i];
   f->i64s[w[1]] = memo->total;
@@ -179,12 +184,15 @@ static eyas_status_t run_pack(frame_t* f, const uint32_t* w, const uint32_t** ne
 static const uint8_t element_bytes[] = {1, 1, 1, 2, 2, 4, 4, 8};
 
 static eyas_status_t element_place(frame_t* f, uint32_t ref_index, uint32_t offset_index,
-                                   uint32_t element, eyas_vm_ref_t** out_ref, uint64_t* out_offset) {
+                                   uint32_t element, eyas_vm_ref_t** out_ref,
+                                   uint64_t* out_offset) {
   EYAS_RETURN_IF_ERROR(as_buffer(f, ref_index, out_ref));
   int64_t offset = f->i64s[offset_index];
-  if (offset < 0 || !eyas_range_fits((uint64_t)offset, element_bytes[element], (*out_ref)->length)) {
-    return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE, "a scalar at offset %lld is outside %llu bytes",
-                            (long long)offset, (unsigned long long)(*out_ref)->length);
+  if (offset < 0 ||
+      !eyas_range_fits((uint64_t)offset, element_bytes[element], (*out_ref)->length)) {
+    return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE,
+                            "a scalar at offset %lld is outside %llu bytes", (long long)offset,
+                            (unsigned long long)(*out_ref)->length);
   }
   *out_offset = (*out_ref)->offset + (uint64_t)offset;
   return NULL;
@@ -194,6 +202,7 @@ static eyas_status_t run_load(frame_t* f, const uint32_t* w) {
   eyas_vm_ref_t* ref = NULL;
   uint64_t offset = 0, raw = 0;
   EYAS_RETURN_IF_ERROR(element_place(f, w[2], w[3], w[4], &ref, &offset));
+  EYAS_RETURN_IF_ERROR(eyas_vm_wait(f->context));
   EYAS_RETURN_IF_ERROR(eyas_hal_buffer_read(ref->buffer->hal, offset, &raw, element_bytes[w[4]]));
   int64_t value = (int64_t)raw;
   switch (w[4]) {
@@ -211,6 +220,7 @@ static eyas_status_t run_store(frame_t* f, const uint32_t* w) {
   eyas_vm_ref_t* ref = NULL;
   uint64_t offset = 0;
   EYAS_RETURN_IF_ERROR(element_place(f, w[2], w[3], w[4], &ref, &offset));
+  EYAS_RETURN_IF_ERROR(eyas_vm_wait(f->context));  // something may be reading what was there
   if (ref->buffer->origin == EYAS_VM_ORIGIN_STATE) f->context->state_written = true;
   int64_t value = w[4] == EYAS_VM_ELEMENT_I1 ? f->i64s[w[1]] != 0 : f->i64s[w[1]];
   return eyas_hal_buffer_write(ref->buffer->hal, offset, &value, element_bytes[w[4]]);
@@ -229,13 +239,9 @@ static eyas_status_t run_set_result(frame_t* f, const uint32_t* w) {
   if (ref->buffer->origin == EYAS_VM_ORIGIN_RESULT && ref->offset == 0) {
     result.buffer = eyas_hal_buffer_retain(ref->buffer->hal);
   } else {
-    void* pointer = NULL;
-    EYAS_RETURN_IF_ERROR(
-        eyas_hal_buffer_map(ref->buffer->hal, EYAS_HAL_ACCESS_READ, ref->offset, bytes, &pointer));
-    eyas_status_t status =
-        eyas_hal_buffer_allocate(context->device, 0, EYAS_HAL_USAGE_ALL, bytes, &result.buffer);
-    if (!status) status = eyas_hal_buffer_write(result.buffer, 0, pointer, bytes);
-    eyas_hal_buffer_unmap(ref->buffer->hal);
+    eyas_status_t status = eyas_vm_allocate_result(context, bytes, &result.buffer);
+    if (!status)
+      status = eyas_vm_copy(context, ref->buffer->hal, ref->offset, result.buffer, bytes);
     if (status) {
       eyas_hal_buffer_release(result.buffer);
       return status;
@@ -252,7 +258,8 @@ static eyas_status_t run_global_store(frame_t* f, const uint32_t* w) {
       (source->kind == EYAS_VM_BUFFER && source->buffer->origin == EYAS_VM_ORIGIN_ARGUMENT) ||
       (source->kind == EYAS_VM_COMMANDS && source->commands->holds_argument);
   if (argument) {
-    return eyas_status_make(EYAS_STATUS_INTERNAL, "an argument, or commands that bind one, cannot be kept");
+    return eyas_status_make(EYAS_STATUS_INTERNAL,
+                            "an argument, or commands that bind one, cannot be kept");
   }
   if (source->kind == EYAS_VM_COMMANDS) source->commands->is_global = true;
   eyas_vm_ref_assign(f->context, &f->context->globals[w[1]], source);
@@ -272,7 +279,8 @@ static eyas_status_t run_view(frame_t* f, const uint32_t* w) {
 }
 
 // The message with each {} replaced by the next value. Counts and text come from the module.
-static eyas_status_t failure(frame_t* f, const char* message, uint32_t count, const uint32_t* values) {
+static eyas_status_t failure(frame_t* f, const char* message, uint32_t count,
+                             const uint32_t* values) {
   char text[1024];
   size_t length = 0;
   uint32_t next = 0;
@@ -298,7 +306,8 @@ static int64_t divide_signed(int64_t a, int64_t b, int64_t* out_remainder) {
 }
 
 static eyas_status_t divide(uint32_t op, int64_t a, int64_t b, int64_t* out) {
-  if (b == 0) return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "division of %lld by zero", (long long)a);
+  if (b == 0)
+    return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT, "division of %lld by zero", (long long)a);
   int64_t remainder = 0;
   if (op == EYAS_VM_OP_DIVU) {
     *out = (int64_t)((uint64_t)a / (uint64_t)b);
@@ -307,10 +316,10 @@ static eyas_status_t divide(uint32_t op, int64_t a, int64_t b, int64_t* out) {
   } else {
     int64_t quotient = divide_signed(a, b, &remainder);
     bool negative = (a < 0) != (b < 0);
-    *out = op == EYAS_VM_OP_DIVS        ? quotient
-           : op == EYAS_VM_OP_REMS      ? remainder
-           : op == EYAS_VM_OP_CEILDIVS  ? quotient + (remainder != 0 && !negative)
-                                        : quotient - (remainder != 0 && negative);
+    *out = op == EYAS_VM_OP_DIVS       ? quotient
+           : op == EYAS_VM_OP_REMS     ? remainder
+           : op == EYAS_VM_OP_CEILDIVS ? quotient + (remainder != 0 && !negative)
+                                       : quotient - (remainder != 0 && negative);
   }
   return NULL;
 }
@@ -327,8 +336,8 @@ static int64_t extend(int64_t value, uint32_t width, bool is_signed) {
     w += 4;                                 \
     break;                                  \
   }
-#define TRY(expression)       \
-  status = (expression);      \
+#define TRY(expression)  \
+  status = (expression); \
   if (status) goto failed
 
 eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* function,
@@ -343,7 +352,8 @@ eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* functi
   const uint32_t* w = function->words + function->entry;
   for (;;) {
     if (left-- == 0) {
-      return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "the call ran out of its %llu instructions",
+      return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
+                              "the call ran out of its %llu instructions",
                               (unsigned long long)context->options.instruction_budget);
     }
     switch (w[0]) {
@@ -355,25 +365,25 @@ eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* functi
         i64s[w[1]] = i64s[w[2]];
         w += 3;
         break;
-      BINARY(ADD, (uint64_t)a + (uint64_t)b)
-      BINARY(SUB, (uint64_t)a - (uint64_t)b)
-      BINARY(MUL, (uint64_t)a * (uint64_t)b)
-      BINARY(MINS, a < b ? a : b)
-      BINARY(MAXS, a > b ? a : b)
-      BINARY(MINU, (uint64_t)a < (uint64_t)b ? a : b)
-      BINARY(MAXU, (uint64_t)a > (uint64_t)b ? a : b)
-      BINARY(AND, a & b)
-      BINARY(OR, a | b)
-      BINARY(XOR, a ^ b)
-      BINARY(SHL, (uint64_t)a << (b & 63))
-      BINARY(SHRS, a >> (b & 63))
-      BINARY(SHRU, (uint64_t)a >> (b & 63))
-      BINARY(EQ, a == b)
-      BINARY(NE, a != b)
-      BINARY(LTS, a < b)
-      BINARY(LES, a <= b)
-      BINARY(LTU, (uint64_t)a < (uint64_t)b)
-      BINARY(LEU, (uint64_t)a <= (uint64_t)b)
+        BINARY(ADD, (uint64_t)a + (uint64_t)b)
+        BINARY(SUB, (uint64_t)a - (uint64_t)b)
+        BINARY(MUL, (uint64_t)a * (uint64_t)b)
+        BINARY(MINS, a < b ? a : b)
+        BINARY(MAXS, a > b ? a : b)
+        BINARY(MINU, (uint64_t)a < (uint64_t)b ? a : b)
+        BINARY(MAXU, (uint64_t)a > (uint64_t)b ? a : b)
+        BINARY(AND, a & b)
+        BINARY(OR, a | b)
+        BINARY(XOR, a ^ b)
+        BINARY(SHL, (uint64_t)a << (b & 63))
+        BINARY(SHRS, a >> (b & 63))
+        BINARY(SHRU, (uint64_t)a >> (b & 63))
+        BINARY(EQ, a == b)
+        BINARY(NE, a != b)
+        BINARY(LTS, a < b)
+        BINARY(LES, a <= b)
+        BINARY(LTU, (uint64_t)a < (uint64_t)b)
+        BINARY(LEU, (uint64_t)a <= (uint64_t)b)
       case EYAS_VM_OP_DIVS:
       case EYAS_VM_OP_DIVU:
       case EYAS_VM_OP_REMS:
@@ -395,12 +405,8 @@ eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* functi
         i64s[w[1]] = extend(i64s[w[2]], w[3], false);
         w += 4;
         break;
-      case EYAS_VM_OP_BR:
-        w = function->words + w[1];
-        break;
-      case EYAS_VM_OP_BR_IF:
-        w = i64s[w[1]] ? function->words + w[2] : w + 3;
-        break;
+      case EYAS_VM_OP_BR: w = function->words + w[1]; break;
+      case EYAS_VM_OP_BR_IF: w = i64s[w[1]] ? function->words + w[2] : w + 3; break;
       case EYAS_VM_OP_BR_NULL:
         w = refs[w[1]].kind == EYAS_VM_NULL ? function->words + w[2] : w + 3;
         break;
@@ -408,10 +414,8 @@ eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* functi
         if (!i64s[w[1]]) return failure(f, f->program->strings[w[2]], w[3], w + 4);
         w += 4 + w[3];
         break;
-      case EYAS_VM_OP_FAIL:
-        return failure(f, f->program->strings[w[1]], w[2], w + 3);
-      case EYAS_VM_OP_RETURN:
-        return NULL;
+      case EYAS_VM_OP_FAIL: return failure(f, f->program->strings[w[1]], w[2], w + 3);
+      case EYAS_VM_OP_RETURN: return NULL;
       case EYAS_VM_OP_MOV_REF:
         eyas_vm_ref_assign(context, &refs[w[1]], &refs[w[2]]);
         w += 3;
@@ -441,7 +445,8 @@ eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* functi
         break;
       case EYAS_VM_OP_PARAM: {
         eyas_vm_buffer_t* parameter = &context->parameters[w[2]];
-        eyas_vm_ref_t ref = {.kind = EYAS_VM_BUFFER, .buffer = parameter, .length = parameter->capacity};
+        eyas_vm_ref_t ref = {
+            .kind = EYAS_VM_BUFFER, .buffer = parameter, .length = parameter->capacity};
         eyas_vm_ref_assign(context, &refs[w[1]], &ref);
         w += 3;
         break;

@@ -18,8 +18,7 @@ void eyas_vm_buffer_drop(eyas_context_t* context, eyas_vm_buffer_t* buffer) {
       break;
     case EYAS_VM_ORIGIN_ARGUMENT:
     case EYAS_VM_ORIGIN_PARAMETER:
-    case EYAS_VM_ORIGIN_STATE:
-      break;  // the context itself holds one, so this is not reached
+    case EYAS_VM_ORIGIN_STATE: break;  // the context itself holds one, so this is not reached
   }
 }
 
@@ -44,7 +43,8 @@ void eyas_vm_ref_clear(eyas_context_t* context, eyas_vm_ref_t* ref) {
   }
 }
 
-void eyas_vm_ref_assign(eyas_context_t* context, eyas_vm_ref_t* target, const eyas_vm_ref_t* source) {
+void eyas_vm_ref_assign(eyas_context_t* context, eyas_vm_ref_t* target,
+                        const eyas_vm_ref_t* source) {
   eyas_vm_ref_t value = *source;
   if (value.kind == EYAS_VM_BUFFER) {
     ++value.buffer->references;
@@ -74,8 +74,8 @@ static void free_transient(eyas_context_t* context, eyas_vm_buffer_t** link) {
 }
 
 // The smallest cached buffer that is large enough, or NULL; one that is far too large stays for who
-// needs it. What a growing workload has left behind is let go: a new buffer replaces the largest one
-// that was too small.
+// needs it. What a growing workload has left behind is let go: a new buffer replaces the largest
+// one that was too small.
 static eyas_vm_buffer_t* take_transient(eyas_context_t* context, uint64_t bytes) {
   eyas_vm_buffer_t** best = NULL;
   eyas_vm_buffer_t** too_small = NULL;
@@ -97,10 +97,19 @@ static eyas_vm_buffer_t* take_transient(eyas_context_t* context, uint64_t bytes)
   return buffer;
 }
 
+eyas_status_t eyas_vm_allocate_result(eyas_context_t* context, uint64_t bytes,
+                                      eyas_hal_buffer_t** out_buffer) {
+  uint32_t usage = EYAS_HAL_USAGE_DISPATCH | EYAS_HAL_USAGE_TRANSFER;
+  if (context->loaded->info.host_visible) usage |= EYAS_HAL_USAGE_MAP;
+  return eyas_hal_buffer_allocate(context->device, EYAS_HAL_MEMORY_DEVICE_LOCAL, usage, bytes,
+                                  out_buffer);
+}
+
 eyas_status_t eyas_vm_allocate(eyas_context_t* context, int64_t bytes, uint32_t kind,
                                eyas_vm_ref_t* target) {
   if (bytes < 0) {
-    return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE, "cannot allocate %lld bytes", (long long)bytes);
+    return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE, "cannot allocate %lld bytes",
+                            (long long)bytes);
   }
   bool transient = kind == EYAS_VM_ALLOC_TRANSIENT;
   eyas_vm_buffer_t* buffer = transient ? take_transient(context, (uint64_t)bytes) : NULL;
@@ -110,7 +119,10 @@ eyas_status_t eyas_vm_allocate(eyas_context_t* context, int64_t bytes, uint32_t 
     buffer->capacity = (uint64_t)bytes;
     buffer->origin = transient ? EYAS_VM_ORIGIN_TRANSIENT : EYAS_VM_ORIGIN_RESULT;
     eyas_status_t status =
-        eyas_hal_buffer_allocate(context->device, 0, EYAS_HAL_USAGE_ALL, (uint64_t)bytes, &buffer->hal);
+        transient ? eyas_hal_buffer_allocate(context->device, EYAS_HAL_MEMORY_DEVICE_LOCAL,
+                                             EYAS_HAL_USAGE_DISPATCH | EYAS_HAL_USAGE_TRANSFER,
+                                             (uint64_t)bytes, &buffer->hal)
+                  : eyas_vm_allocate_result(context, (uint64_t)bytes, &buffer->hal);
     if (status) {
       buffer->next = context->free_headers;
       context->free_headers = buffer;
@@ -128,7 +140,8 @@ eyas_status_t eyas_vm_commands_create(eyas_context_t* context, uint32_t slot_cou
                                       eyas_vm_ref_t* target) {
   eyas_vm_commands_t* commands = calloc(1, sizeof(*commands));
   if (!commands) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for commands");
-  eyas_status_t status = eyas_hal_command_buffer_create(context->device, slot_count, &commands->hal);
+  eyas_status_t status =
+      eyas_hal_command_buffer_create(context->device, slot_count, &commands->hal);
   if (!status && context->options.profile) {
     status = eyas_hal_command_buffer_enable_profiling(commands->hal);
     if (status) eyas_hal_command_buffer_release(commands->hal);

@@ -50,7 +50,8 @@ bool eyas_vm_pack(uint32_t count, const int64_t* sizes, const int64_t* lifetimes
     int64_t at = 0;
     for (uint32_t p = 0; p < placed_count; ++p) {
       uint32_t j = placed[p];
-      if (lifetimes[2 * j] > lifetimes[2 * i + 1] || lifetimes[2 * i] > lifetimes[2 * j + 1]) continue;
+      if (lifetimes[2 * j] > lifetimes[2 * i + 1] || lifetimes[2 * i] > lifetimes[2 * j + 1])
+        continue;
       if (offsets[j] - at >= size) break;
       int64_t end = offsets[j] + (sizes[j] + align - 1) / align * align;
       if (end > at) at = end;

@@ -17,11 +17,13 @@ static void append(text_t* text, const char* part) {
 static void append_dim(text_t* text, const eyas_signature_t* s, int64_t dim) {
   char number[24];
   snprintf(number, sizeof(number), "%lld", (long long)dim);
-  bool symbol = dim <= -2 && -2 - dim < (int64_t)s->symbol_count;  // a caller's own dims may be anything
+  bool symbol =
+      dim <= -2 && -2 - dim < (int64_t)s->symbol_count;  // a caller's own dims may be anything
   append(text, symbol ? s->symbols[-2 - dim].name : dim == -1 ? "?" : number);
 }
 
-static text_t type_text(const eyas_signature_t* s, uint32_t dtype, uint32_t rank, const int64_t* dims) {
+static text_t type_text(const eyas_signature_t* s, uint32_t dtype, uint32_t rank,
+                        const int64_t* dims) {
   text_t text = {.length = 0};
   append(&text, eyas_dtype_name(dtype));
   append(&text, "[");
@@ -43,8 +45,8 @@ static eyas_status_t wrong_arg(const eyas_signature_t* s, uint32_t index, const 
                           index, spec->name, expected.data, got.data, why);
 }
 
-static eyas_status_t check_symbol(const eyas_signature_t* s, uint32_t index, const eyas_tensor_t* arg,
-                                  uint32_t dim, int64_t* bound) {
+static eyas_status_t check_symbol(const eyas_signature_t* s, uint32_t index,
+                                  const eyas_tensor_t* arg, uint32_t dim, int64_t* bound) {
   uint32_t symbol = (uint32_t)(-2 - s->args[index].dims[dim]);
   const eyas_symbol_t* rule = &s->symbols[symbol];
   int64_t value = arg->dims[dim];
@@ -70,8 +72,28 @@ static eyas_status_t check_symbol(const eyas_signature_t* s, uint32_t index, con
   return wrong_arg(s, index, arg, why);
 }
 
-static eyas_status_t check_arg(const eyas_signature_t* s, uint32_t index, const eyas_tensor_t* arg,
-                               int64_t* bound) {
+eyas_status_t eyas_vm_check_buffer(eyas_hal_device_t* device, const eyas_hal_buffer_t* buffer,
+                                   uint64_t bytes) {
+  if (eyas_hal_buffer_device(buffer) != device) {
+    eyas_hal_device_info_t ours, theirs;
+    eyas_hal_device_info(device, &ours);
+    eyas_hal_device_info(eyas_hal_buffer_device(buffer), &theirs);
+    return eyas_status_make(
+        EYAS_STATUS_INVALID_ARGUMENT,
+        "it is a buffer of another device (%s) than the one that the module is on "
+        "(%s): copy it to the host first",
+        theirs.driver, ours.driver);
+  }
+  if (eyas_hal_buffer_length(buffer) < bytes) {
+    return eyas_status_make(
+        EYAS_STATUS_INVALID_ARGUMENT, "its buffer has %llu bytes, its elements take %llu",
+        (unsigned long long)eyas_hal_buffer_length(buffer), (unsigned long long)bytes);
+  }
+  return NULL;
+}
+
+static eyas_status_t check_arg(eyas_hal_device_t* device, const eyas_signature_t* s, uint32_t index,
+                               const eyas_tensor_t* arg, int64_t* bound) {
   const eyas_tensor_spec_t* spec = &s->args[index];
   char why[128];
   if (arg->rank > EYAS_MAX_RANK) {
@@ -84,7 +106,8 @@ static eyas_status_t check_arg(const eyas_signature_t* s, uint32_t index, const 
     return wrong_arg(s, index, arg, why);
   }
   if (arg->rank != spec->rank) {
-    snprintf(why, sizeof(why), "it must have %u dimension%s", spec->rank, spec->rank == 1 ? "" : "s");
+    snprintf(why, sizeof(why), "it must have %u dimension%s", spec->rank,
+             spec->rank == 1 ? "" : "s");
     return wrong_arg(s, index, arg, why);
   }
   uint64_t bytes = eyas_dtype_bytes(spec->dtype);
@@ -100,12 +123,16 @@ static eyas_status_t check_arg(const eyas_signature_t* s, uint32_t index, const 
       return wrong_arg(s, index, arg, why);
     }
   }
+  if (arg->buffer) {
+    return eyas_status_annotate(eyas_vm_check_buffer(device, arg->buffer, bytes),
+                                "argument %u '%s'", index, spec->name);
+  }
   if (!arg->data && bytes) return wrong_arg(s, index, arg, "its data pointer is null");
   return NULL;
 }
 
-eyas_status_t eyas_vm_check_args(const eyas_signature_t* s, const eyas_tensor_t* args,
-                                 uint32_t arg_count, int64_t* bound) {
+eyas_status_t eyas_vm_check_args(eyas_hal_device_t* device, const eyas_signature_t* s,
+                                 const eyas_tensor_t* args, uint32_t arg_count, int64_t* bound) {
   if (arg_count != s->arg_count) {
     text_t names = {.length = 0};
     for (uint32_t i = 0; i < s->arg_count; ++i) {
@@ -117,7 +144,9 @@ eyas_status_t eyas_vm_check_args(const eyas_signature_t* s, const eyas_tensor_t*
                             arg_count);
   }
   for (uint32_t i = 0; i < s->symbol_count; ++i) bound[i] = -1;
-  for (uint32_t i = 0; i < arg_count; ++i) EYAS_RETURN_IF_ERROR(check_arg(s, i, &args[i], bound));
+  for (uint32_t i = 0; i < arg_count; ++i) {
+    EYAS_RETURN_IF_ERROR(check_arg(device, s, i, &args[i], bound));
+  }
   return NULL;
 }
 
@@ -138,11 +167,11 @@ eyas_status_t eyas_vm_check_result(const eyas_signature_t* s, uint32_t index, co
       snprintf(number, sizeof(number), "%s%lld", i ? "," : "", (long long)dims[i]);
       append(&got, number);
     }
-    return eyas_status_make(EYAS_STATUS_INTERNAL,
-                            "the module gives result %u '%s', of type %s, the dimensions [%s] in %llu "
-                            "bytes, which do not go together",
-                            index, spec->name, expected.data, got.data,
-                            (unsigned long long)available);
+    return eyas_status_make(
+        EYAS_STATUS_INTERNAL,
+        "the module gives result %u '%s', of type %s, the dimensions [%s] in %llu "
+        "bytes, which do not go together",
+        index, spec->name, expected.data, got.data, (unsigned long long)available);
   }
   *out_bytes = bytes;
   return NULL;

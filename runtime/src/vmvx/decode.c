@@ -26,17 +26,10 @@ static const char* read_operand(eyas_vmvx_decoder_t* d, eyas_reader_t* r, char k
       v = eyas_read_u16(r);
       if (v > 255) return "modes have unknown bits";
       break;
-    case 'n':
-      v = eyas_read_u16(r);
-      break;
-    case 'q':
-      v = eyas_read_i64(r);
-      break;
-    case 'L':
-      v = eyas_read_u32(r);
-      break;
-    default:
-      return "the runtime's own table is wrong";
+    case 'n': v = eyas_read_u16(r); break;
+    case 'q': v = eyas_read_i64(r); break;
+    case 'L': v = eyas_read_u32(r); break;
+    default: return "the runtime's own table is wrong";
   }
   if (d->operand_count == EYAS_VMVX_MAX_OPERANDS) return "the runtime's own table is wrong";
   d->operands[d->operand_count++] = v;
@@ -74,11 +67,8 @@ static bool fold_constant(const eyas_vmvx_decoder_t* d, uint32_t cell, int64_t* 
     case EYAS_VMVX_OP_CONST:
     case EYAS_VMVX_OP_BINDING:
     case EYAS_VMVX_OP_DATA:
-    case EYAS_VMVX_OP_WIDTH:
-      initial[at[1].u[0] / sizeof(int64_t)] = at[2].i;
-      return true;
-    default:
-      return false;
+    case EYAS_VMVX_OP_WIDTH: initial[at[1].u[0] / sizeof(int64_t)] = at[2].i; return true;
+    default: return false;
   }
 }
 
@@ -148,14 +138,14 @@ static eyas_status_t decode(eyas_vmvx_decoder_t* d, eyas_bump_t* memory, eyas_re
   return NULL;
 }
 
-eyas_status_t eyas_vmvx_decode(eyas_bump_t* memory, eyas_vmvx_function_t* function,
-                               const uint8_t* code, uint32_t code_bytes) {
+eyas_status_t eyas_vmvx_decode(eyas_bump_t* memory, const eyas_vmvx_settings_t* settings,
+                               eyas_vmvx_function_t* function, const uint8_t* code,
+                               uint32_t code_bytes) {
   if (code_bytes % 2 || code_bytes == 0 || code_bytes > EYAS_VMVX_MAX_CODE_BYTES) {
     return eyas_status_make(EYAS_STATUS_CORRUPT, "its code has an impossible length of %u bytes",
                             code_bytes);
   }
-  eyas_vmvx_decoder_t d = {.function = function};
-  EYAS_RETURN_IF_ERROR(eyas_vmvx_settings(&d.settings));
+  eyas_vmvx_decoder_t d = {.function = function, .settings = *settings};
   eyas_vmvx_interpret(NULL, NULL, &d.handlers);
   uint32_t* starts = malloc((size_t)code_bytes / 2 * sizeof(*starts));
   if (!starts) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for its code");

@@ -42,7 +42,7 @@ struct eyas_vmvx_function_t {
   uint32_t tile_count;
   uint32_t binding_count;
   uint32_t constant_count;
-  uint64_t writes;
+  uint64_t writes[EYAS_VMVX_MAX_BINDINGS / 64];  // bit i % 64 of i / 64: binding i is written
   const char* data;  // 64-byte aligned
   uint32_t data_bytes;
   eyas_vmvx_cell_t* cells;
@@ -76,7 +76,7 @@ typedef struct eyas_vmvx_frame_t {
   eyas_vmvx_buffer_t* buffers;  // bindings, data, local memory
   uint32_t buffer_count;
   uint64_t* released;  // a bit for each local buffer that was given back before later ones
-  char* local_at;  // the free part of the scratch
+  char* local_at;      // the free part of the scratch
   char* local_end;
   uint64_t local_heap_bytes;
   uint64_t budget;  // steps left
@@ -96,13 +96,14 @@ enum {
   EYAS_VMVX_FAIL_MEMORY,
   EYAS_VMVX_FAIL_BUDGET,
   EYAS_VMVX_FAIL_DISPATCH,
-  EYAS_VMVX_FAIL_DATA,  // becomes EYAS_WORKGROUP_BAD_DATA
+  EYAS_VMVX_FAIL_DATA,  // becomes EYAS_ERROR_BAD_DATA
   EYAS_VMVX_FAIL_COUNT,
 };
 
 // Decodes and verifies the code of a function whose header is filled in. Memory is of `memory`.
-eyas_status_t eyas_vmvx_decode(eyas_bump_t* memory, eyas_vmvx_function_t* function,
-                               const uint8_t* code, uint32_t code_bytes);
+eyas_status_t eyas_vmvx_decode(eyas_bump_t* memory, const eyas_vmvx_settings_t* settings,
+                               eyas_vmvx_function_t* function, const uint8_t* code,
+                               uint32_t code_bytes);
 
 // Runs one workgroup; a reason, and the instruction at fault. With NULL gives nothing to run, and
 // `out_handlers` is the address of each handler.

@@ -4,6 +4,9 @@
 #ifndef EYAS_VMVX_HANDLERS_H_
 #define EYAS_VMVX_HANDLERS_H_
 
+// Tables.
+// clang-format off
+
 // One handler an instruction, operands as in the table: 16-bit ones packed, then the 64-bit one.
 #define EYAS_VMVX_PLAIN_HANDLERS(X)                                                            \
   X(CONST) X(MOV) X(ADD) X(SUB) X(MUL) X(DIVS) X(DIVU) X(REMS) X(REMU) X(MINS) X(MAXS) X(MINU)  \

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hal/local/half.h"
+#include "base/half.h"
 #include "vmvx/handlers.h"
 #include "vmvx/local.h"
 #include "vmvx/memory.h"
@@ -22,125 +22,125 @@
 #define BITS_F32(value) eyas_vmvx_f32_bits(value)
 #define BITS_F64(value) eyas_vmvx_f64_bits(value)
 
-#define NEXT(cells)       \
-  do {                    \
-    at += (cells);        \
-    goto* at->handler;    \
+#define NEXT(cells)     \
+  do {                  \
+    at += (cells);      \
+    goto * at->handler; \
   } while (0)
-#define JUMP(cell)        \
-  do {                    \
-    at = (cell)->target;  \
-    goto* at->handler;    \
+#define JUMP(cell)       \
+  do {                   \
+    at = (cell)->target; \
+    goto * at->handler;  \
   } while (0)
-#define FAIL(why)                   \
-  do {                              \
-    reason = EYAS_VMVX_FAIL_##why;  \
-    goto failed;                    \
+#define FAIL(why)                  \
+  do {                             \
+    reason = EYAS_VMVX_FAIL_##why; \
+    goto failed;                   \
   } while (0)
 
 // An instruction with one cell of operands whose result is an expression.
-#define COMPUTE(name, expression)     \
-  H_##name : {                        \
-    S(0) = (int64_t)(expression);     \
-    NEXT(2);                          \
+#define COMPUTE(name, expression) \
+  H_##name : {                    \
+    S(0) = (int64_t)(expression); \
+    NEXT(2);                      \
   }
 
-#define FLOATS(T, c_type, suffix)                                                               \
-  COMPUTE(FADD_##T, BITS_##T(T(1) + T(2)))                                                       \
-  COMPUTE(FSUB_##T, BITS_##T(T(1) - T(2)))                                                       \
-  COMPUTE(FMUL_##T, BITS_##T(T(1) * T(2)))                                                       \
-  COMPUTE(FDIV_##T, BITS_##T(T(1) / T(2)))                                                       \
-  COMPUTE(FMINIMUM_##T, BITS_##T(eyas_vmvx_minimum_##c_type(T(1), T(2))))                        \
-  COMPUTE(FMAXIMUM_##T, BITS_##T(-eyas_vmvx_minimum_##c_type(-T(1), -T(2))))                     \
-  COMPUTE(FMINNUM_##T, BITS_##T(eyas_vmvx_minnum_##c_type(T(1), T(2))))                          \
-  COMPUTE(FMAXNUM_##T, BITS_##T(-eyas_vmvx_minnum_##c_type(-T(1), -T(2))))                       \
-  COMPUTE(FCOPYSIGN_##T, BITS_##T(copysign##suffix(T(1), T(2))))                                 \
-  COMPUTE(FNEG_##T, BITS_##T(-T(1)))                                                             \
-  COMPUTE(FABS_##T, BITS_##T(fabs##suffix(T(1))))                                                \
-  COMPUTE(FSQRT_##T, BITS_##T(sqrt##suffix(T(1))))                                               \
-  COMPUTE(FOEQ_##T, T(1) == T(2))                                                                \
-  COMPUTE(FOGT_##T, T(1) > T(2))                                                                 \
-  COMPUTE(FOGE_##T, T(1) >= T(2))                                                                \
-  COMPUTE(FOLT_##T, T(1) < T(2))                                                                 \
-  COMPUTE(FOLE_##T, T(1) <= T(2))                                                                \
-  COMPUTE(FONE_##T, T(1) < T(2) || T(1) > T(2))                                                  \
-  COMPUTE(FORD_##T, !isunordered(T(1), T(2)))                                                    \
-  COMPUTE(FUEQ_##T, !(T(1) < T(2) || T(1) > T(2)))                                               \
-  COMPUTE(FUGT_##T, !(T(1) <= T(2)))                                                             \
-  COMPUTE(FUGE_##T, !(T(1) < T(2)))                                                              \
-  COMPUTE(FULT_##T, !(T(1) >= T(2)))                                                             \
-  COMPUTE(FULE_##T, !(T(1) > T(2)))                                                              \
-  COMPUTE(FUNE_##T, T(1) != T(2))                                                                \
-  COMPUTE(FUNO_##T, isunordered(T(1), T(2)))                                                     \
-  COMPUTE(FFMA_##T, BITS_##T(fma##suffix(T(1), T(2), T(3))))                                     \
-  COMPUTE(FSITOFP_##T, BITS_##T((c_type)S(1)))                                                   \
-  COMPUTE(FUITOFP_##T, BITS_##T((c_type)SU(1)))                                                  \
-  COMPUTE(FFPTOSI_##T, eyas_vmvx_to_signed(T(1), U(2)))                                          \
-  COMPUTE(FFPTOUI_##T, eyas_vmvx_to_unsigned(T(1), U(2)))                                        \
-  H_SCALAR_UNARY_##T : {                                                                         \
-    c_type a = T(1), result;                                                                     \
-    ((eyas_uk_unary_t)at[2].function)(&result, &a, 1);                                           \
-    S(0) = BITS_##T(result);                                                                     \
-    NEXT(3);                                                                                     \
-  }                                                                                              \
-  H_SCALAR_BINARY_##T : {                                                                        \
-    c_type a = T(1), b = T(2), result;                                                           \
-    ((eyas_uk_binary_t)at[2].function)(&result, &a, &b, 1);                                      \
-    S(0) = BITS_##T(result);                                                                     \
-    NEXT(3);                                                                                     \
+#define FLOATS(T, c_type, suffix)                                            \
+  COMPUTE(FADD_##T, BITS_##T(T(1) + T(2)))                                   \
+  COMPUTE(FSUB_##T, BITS_##T(T(1) - T(2)))                                   \
+  COMPUTE(FMUL_##T, BITS_##T(T(1) * T(2)))                                   \
+  COMPUTE(FDIV_##T, BITS_##T(T(1) / T(2)))                                   \
+  COMPUTE(FMINIMUM_##T, BITS_##T(eyas_vmvx_minimum_##c_type(T(1), T(2))))    \
+  COMPUTE(FMAXIMUM_##T, BITS_##T(-eyas_vmvx_minimum_##c_type(-T(1), -T(2)))) \
+  COMPUTE(FMINNUM_##T, BITS_##T(eyas_vmvx_minnum_##c_type(T(1), T(2))))      \
+  COMPUTE(FMAXNUM_##T, BITS_##T(-eyas_vmvx_minnum_##c_type(-T(1), -T(2))))   \
+  COMPUTE(FCOPYSIGN_##T, BITS_##T(copysign##suffix(T(1), T(2))))             \
+  COMPUTE(FNEG_##T, BITS_##T(-T(1)))                                         \
+  COMPUTE(FABS_##T, BITS_##T(fabs##suffix(T(1))))                            \
+  COMPUTE(FSQRT_##T, BITS_##T(sqrt##suffix(T(1))))                           \
+  COMPUTE(FOEQ_##T, T(1) == T(2))                                            \
+  COMPUTE(FOGT_##T, T(1) > T(2))                                             \
+  COMPUTE(FOGE_##T, T(1) >= T(2))                                            \
+  COMPUTE(FOLT_##T, T(1) < T(2))                                             \
+  COMPUTE(FOLE_##T, T(1) <= T(2))                                            \
+  COMPUTE(FONE_##T, T(1) < T(2) || T(1) > T(2))                              \
+  COMPUTE(FORD_##T, !isunordered(T(1), T(2)))                                \
+  COMPUTE(FUEQ_##T, !(T(1) < T(2) || T(1) > T(2)))                           \
+  COMPUTE(FUGT_##T, !(T(1) <= T(2)))                                         \
+  COMPUTE(FUGE_##T, !(T(1) < T(2)))                                          \
+  COMPUTE(FULT_##T, !(T(1) >= T(2)))                                         \
+  COMPUTE(FULE_##T, !(T(1) > T(2)))                                          \
+  COMPUTE(FUNE_##T, T(1) != T(2))                                            \
+  COMPUTE(FUNO_##T, isunordered(T(1), T(2)))                                 \
+  COMPUTE(FFMA_##T, BITS_##T(fma##suffix(T(1), T(2), T(3))))                 \
+  COMPUTE(FSITOFP_##T, BITS_##T((c_type)S(1)))                               \
+  COMPUTE(FUITOFP_##T, BITS_##T((c_type)SU(1)))                              \
+  COMPUTE(FFPTOSI_##T, eyas_vmvx_to_signed(T(1), U(2)))                      \
+  COMPUTE(FFPTOUI_##T, eyas_vmvx_to_unsigned(T(1), U(2)))                    \
+  H_SCALAR_UNARY_##T : {                                                     \
+    c_type a = T(1), result;                                                 \
+    ((eyas_uk_unary_t)at[2].function)(&result, &a, 1);                       \
+    S(0) = BITS_##T(result);                                                 \
+    NEXT(3);                                                                 \
+  }                                                                          \
+  H_SCALAR_BINARY_##T : {                                                    \
+    c_type a = T(1), b = T(2), result;                                       \
+    ((eyas_uk_binary_t)at[2].function)(&result, &a, &b, 1);                  \
+    S(0) = BITS_##T(result);                                                 \
+    NEXT(3);                                                                 \
   }
 
 // `load` has the offset in a cell behind; `load_at` counts elements.
-#define LOADS(M, c_type, convert)                                                                  \
-  H_LOAD_##M : {                                                                                   \
-    c_type value;                                                                                  \
-    const char* memory = eyas_vmvx_read(buffers, frame->buffer_count, SU(1) + (uint64_t)at[2].i,   \
-                                        sizeof(value));                                            \
-    if (EYAS_VMVX_UNLIKELY(!memory)) FAIL(BOUNDS);                                                 \
-    memcpy(&value, memory, sizeof(value));                                                         \
-    S(0) = convert(value);                                                                         \
-    NEXT(3);                                                                                       \
-  }                                                                                                \
-  H_LOAD_AT_##M : {                                                                                \
-    c_type value;                                                                                  \
-    const char* memory = eyas_vmvx_read(buffers, frame->buffer_count,                              \
-                                        SU(1) + SU(2) * sizeof(value), sizeof(value));             \
-    if (EYAS_VMVX_UNLIKELY(!memory)) FAIL(BOUNDS);                                                 \
-    memcpy(&value, memory, sizeof(value));                                                         \
-    S(0) = convert(value);                                                                         \
-    NEXT(2);                                                                                       \
+#define LOADS(M, c_type, convert)                                                               \
+  H_LOAD_##M : {                                                                                \
+    c_type value;                                                                               \
+    const char* memory =                                                                        \
+        eyas_vmvx_read(buffers, frame->buffer_count, SU(1) + (uint64_t)at[2].i, sizeof(value)); \
+    if (EYAS_VMVX_UNLIKELY(!memory)) FAIL(BOUNDS);                                              \
+    memcpy(&value, memory, sizeof(value));                                                      \
+    S(0) = convert(value);                                                                      \
+    NEXT(3);                                                                                    \
+  }                                                                                             \
+  H_LOAD_AT_##M : {                                                                             \
+    c_type value;                                                                               \
+    const char* memory = eyas_vmvx_read(buffers, frame->buffer_count,                           \
+                                        SU(1) + SU(2) * sizeof(value), sizeof(value));          \
+    if (EYAS_VMVX_UNLIKELY(!memory)) FAIL(BOUNDS);                                              \
+    memcpy(&value, memory, sizeof(value));                                                      \
+    S(0) = convert(value);                                                                      \
+    NEXT(2);                                                                                    \
   }
 
-#define STORES(M, c_type, convert)                                                                 \
-  H_STORE_##M : {                                                                                  \
-    c_type value = convert(S(0));                                                                  \
-    uint64_t address = SU(1) + (uint64_t)at[2].i;                                                  \
-    char* memory = eyas_vmvx_write(buffers, frame->buffer_count, address, sizeof(value));          \
-    if (EYAS_VMVX_UNLIKELY(!memory)) {                                                             \
-      if (eyas_vmvx_read(buffers, frame->buffer_count, address, sizeof(value))) FAIL(READ_ONLY);   \
-      FAIL(BOUNDS);                                                                                \
-    }                                                                                              \
-    memcpy(memory, &value, sizeof(value));                                                         \
-    NEXT(3);                                                                                       \
-  }                                                                                                \
-  H_STORE_AT_##M : {                                                                               \
-    c_type value = convert(S(0));                                                                  \
-    uint64_t address = SU(1) + SU(2) * sizeof(value);                                              \
-    char* memory = eyas_vmvx_write(buffers, frame->buffer_count, address, sizeof(value));          \
-    if (EYAS_VMVX_UNLIKELY(!memory)) {                                                             \
-      if (eyas_vmvx_read(buffers, frame->buffer_count, address, sizeof(value))) FAIL(READ_ONLY);   \
-      FAIL(BOUNDS);                                                                                \
-    }                                                                                              \
-    memcpy(memory, &value, sizeof(value));                                                         \
-    NEXT(2);                                                                                       \
+#define STORES(M, c_type, convert)                                                               \
+  H_STORE_##M : {                                                                                \
+    c_type value = convert(S(0));                                                                \
+    uint64_t address = SU(1) + (uint64_t)at[2].i;                                                \
+    char* memory = eyas_vmvx_write(buffers, frame->buffer_count, address, sizeof(value));        \
+    if (EYAS_VMVX_UNLIKELY(!memory)) {                                                           \
+      if (eyas_vmvx_read(buffers, frame->buffer_count, address, sizeof(value))) FAIL(READ_ONLY); \
+      FAIL(BOUNDS);                                                                              \
+    }                                                                                            \
+    memcpy(memory, &value, sizeof(value));                                                       \
+    NEXT(3);                                                                                     \
+  }                                                                                              \
+  H_STORE_AT_##M : {                                                                             \
+    c_type value = convert(S(0));                                                                \
+    uint64_t address = SU(1) + SU(2) * sizeof(value);                                            \
+    char* memory = eyas_vmvx_write(buffers, frame->buffer_count, address, sizeof(value));        \
+    if (EYAS_VMVX_UNLIKELY(!memory)) {                                                           \
+      if (eyas_vmvx_read(buffers, frame->buffer_count, address, sizeof(value))) FAIL(READ_ONLY); \
+      FAIL(BOUNDS);                                                                              \
+    }                                                                                            \
+    memcpy(memory, &value, sizeof(value));                                                       \
+    NEXT(2);                                                                                     \
   }
 
 // A tile instruction that is a function; `cells` is its length.
-#define CALL(name, function, cells)                       \
-  H_##name : {                                            \
-    reason = function(frame, at);                         \
-    if (EYAS_VMVX_UNLIKELY(reason != 0)) goto failed;     \
-    NEXT(cells);                                          \
+#define CALL(name, function, cells)                   \
+  H_##name : {                                        \
+    reason = function(frame, at);                     \
+    if (EYAS_VMVX_UNLIKELY(reason != 0)) goto failed; \
+    NEXT(cells);                                      \
   }
 #define CALL_SAFE(name, function, cells) \
   H_##name : {                           \
@@ -148,9 +148,9 @@
     NEXT(cells);                         \
   }
 
-#define SPEND()                                                    \
-  do {                                                             \
-    if (EYAS_VMVX_UNLIKELY(--budget == 0)) FAIL(BUDGET);           \
+#define SPEND()                                          \
+  do {                                                   \
+    if (EYAS_VMVX_UNLIKELY(--budget == 0)) FAIL(BUDGET); \
   } while (0)
 
 int eyas_vmvx_interpret(eyas_vmvx_frame_t* frame, const eyas_vmvx_cell_t** out_at,
@@ -169,8 +169,10 @@ int eyas_vmvx_interpret(eyas_vmvx_frame_t* frame, const eyas_vmvx_cell_t** out_a
   const eyas_vmvx_buffer_t* const buffers = frame->buffers;
   uint64_t budget = frame->budget;
   int reason = 0;
-  goto* at->handler;
+  goto * at->handler;
 
+  // Handlers are labels with a body of their own.
+  // clang-format off
   H_CONST : {
     S(0) = at[2].i;
     NEXT(3);
@@ -380,6 +382,7 @@ int eyas_vmvx_interpret(eyas_vmvx_frame_t* frame, const eyas_vmvx_cell_t** out_a
     budget = frame->budget;
     NEXT(5);
   }
+  // clang-format on
 
 failed:
   *out_at = at;

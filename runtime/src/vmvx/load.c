@@ -11,7 +11,7 @@ static eyas_status_t no_memory(void) {
   return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for an executable");
 }
 
-static eyas_status_t check_header(const eyas_vmvx_function_t* f) {
+static eyas_status_t check_counts(const eyas_vmvx_function_t* f) {
   const struct {
     const char* what;
     uint32_t value, limit;
@@ -26,7 +26,15 @@ static eyas_status_t check_header(const eyas_vmvx_function_t* f) {
     return eyas_status_make(EYAS_STATUS_CORRUPT, "it has %u %s; the limit is %u", counts[i].value,
                             counts[i].what, counts[i].limit);
   }
-  if (f->binding_count < 64 && f->writes >> f->binding_count) {
+  return NULL;
+}
+
+// A bit for each binding that is written, in as many words as that takes, at least one.
+static eyas_status_t read_writes(eyas_reader_t* r, eyas_vmvx_function_t* f) {
+  for (uint32_t i = 0; i == 0 || i * 64 < f->binding_count; ++i) {
+    uint32_t inside = f->binding_count - i * 64;
+    f->writes[i] = eyas_read_u64(r);
+    if (inside >= 64 || !(f->writes[i] >> inside)) continue;
     return eyas_status_make(EYAS_STATUS_CORRUPT, "it says to write bindings beyond its %u",
                             f->binding_count);
   }
@@ -42,24 +50,26 @@ static eyas_status_t copy_data(eyas_bump_t* memory, eyas_vmvx_function_t* f, con
   return NULL;
 }
 
-static eyas_status_t read_function(eyas_reader_t* r, eyas_bump_t* memory, eyas_vmvx_function_t* f) {
+static eyas_status_t read_function(eyas_reader_t* r, eyas_bump_t* memory,
+                                   const eyas_vmvx_settings_t* settings, eyas_vmvx_function_t* f) {
   f->name = eyas_read_text(r, memory);
   f->scalar_count = eyas_read_u32(r);
   f->tile_count = eyas_read_u32(r);
   f->binding_count = eyas_read_u32(r);
   f->constant_count = eyas_read_u32(r);
-  f->writes = eyas_read_u64(r);
+  EYAS_RETURN_IF_ERROR(check_counts(f));
+  EYAS_RETURN_IF_ERROR(read_writes(r, f));
   f->data_bytes = eyas_read_count(r, 1);
   const uint8_t* data = eyas_read_bytes(r, f->data_bytes);
   uint32_t code_bytes = eyas_read_count(r, 1);
   const uint8_t* code = eyas_read_bytes(r, code_bytes);
   if (r->failed) return eyas_status_make(EYAS_STATUS_CORRUPT, "the executable ends inside it");
-  EYAS_RETURN_IF_ERROR(check_header(f));
   EYAS_RETURN_IF_ERROR(copy_data(memory, f, data));
-  return eyas_vmvx_decode(memory, f, code, code_bytes);
+  return eyas_vmvx_decode(memory, settings, f, code, code_bytes);
 }
 
-static eyas_status_t read_executable(eyas_reader_t* r, eyas_vmvx_executable_t* executable) {
+static eyas_status_t read_executable(eyas_reader_t* r, const eyas_vmvx_settings_t* settings,
+                                     eyas_vmvx_executable_t* executable) {
   const uint8_t* magic = eyas_read_bytes(r, 4);
   if (!magic || memcmp(magic, "EYVX", 4) != 0) {
     return eyas_status_make(EYAS_STATUS_CORRUPT,
@@ -80,7 +90,7 @@ static eyas_status_t read_executable(eyas_reader_t* r, eyas_vmvx_executable_t* e
   if (!executable->functions) return no_memory();
   for (uint32_t i = 0; i < count; ++i) {
     eyas_vmvx_function_t* f = &executable->functions[i];
-    eyas_status_t status = read_function(r, &executable->memory, f);
+    eyas_status_t status = read_function(r, &executable->memory, settings, f);
     if (status) return eyas_status_annotate(status, "function %u '%s'", i, f->name);
   }
   executable->function_count = count;
@@ -91,13 +101,13 @@ static eyas_status_t read_executable(eyas_reader_t* r, eyas_vmvx_executable_t* e
   return NULL;
 }
 
-eyas_status_t eyas_vmvx_load(const void* bytes, size_t length,
+eyas_status_t eyas_vmvx_load(const void* bytes, size_t length, const eyas_vmvx_settings_t* settings,
                              eyas_vmvx_executable_t** out_executable) {
   *out_executable = NULL;
   eyas_vmvx_executable_t* executable = calloc(1, sizeof(*executable));
   if (!executable) return no_memory();
   eyas_reader_t reader = {.data = bytes, .at = 0, .end = length, .failed = false};
-  eyas_status_t status = read_executable(&reader, executable);
+  eyas_status_t status = read_executable(&reader, settings, executable);
   if (status) {
     eyas_vmvx_unload(executable);
     return status;
@@ -144,6 +154,6 @@ uint32_t eyas_vmvx_function_constants(const eyas_vmvx_function_t* function) {
   return function->constant_count;
 }
 
-uint64_t eyas_vmvx_function_writes(const eyas_vmvx_function_t* function) {
-  return function->writes;
+bool eyas_vmvx_function_writes(const eyas_vmvx_function_t* function, uint32_t binding) {
+  return binding < function->binding_count && (function->writes[binding / 64] >> binding % 64 & 1);
 }

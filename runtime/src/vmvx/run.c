@@ -15,7 +15,7 @@
 
 static int32_t failure_code(const eyas_vmvx_function_t* function, int reason,
                             const eyas_vmvx_cell_t* at) {
-  if (reason == EYAS_VMVX_FAIL_DATA) return EYAS_WORKGROUP_BAD_DATA;
+  if (reason == EYAS_VMVX_FAIL_DATA) return EYAS_ERROR_BAD_DATA;
   uint32_t byte = 0;
   if (at) {
     uint32_t cell = (uint32_t)(at - function->cells), low = 0, high = function->place_count;
@@ -42,7 +42,7 @@ static bool bind(eyas_vmvx_frame_t* f) {
   for (uint32_t i = 0; i < function->binding_count; ++i) {
     uint64_t size = dispatch->binding_bytes[i];
     if (size > EYAS_VMVX_MAX_BUFFER_BYTES) return false;
-    bool writable = i < 64 && (function->writes >> i & 1);
+    bool writable = eyas_vmvx_function_writes(function, i);
     f->buffers[i] = (eyas_vmvx_buffer_t){
         .base = dispatch->bindings[i], .size = size, .write_size = writable ? size : 0};
   }
@@ -64,18 +64,15 @@ int32_t eyas_vmvx_run(const eyas_vmvx_function_t* function, const eyas_dispatch_
                       eyas_workgroup_t* workgroup, uint64_t count, uint64_t budget) {
   const size_t scalar_bytes = ALIGN_UP(function->scalar_count * sizeof(int64_t));
   const size_t buffers_bytes = ALIGN_UP(MAX_BUFFERS * sizeof(eyas_vmvx_buffer_t));
-  const size_t tiles_bytes =
-      function->tile_count
-          ? (function->tile_count + EYAS_VMVX_SPARE_TILES) * (size_t)EYAS_VMVX_TILE_STRIDE
-          : 0;
+  const size_t tiles_bytes = function->tile_count ? (function->tile_count + EYAS_VMVX_SPARE_TILES) *
+                                                        (size_t)EYAS_VMVX_TILE_STRIDE
+                                                  : 0;
   const size_t bytes = buffers_bytes + scalar_bytes + tiles_bytes;
   char* memory = workgroup->scratch;
   char* heap = NULL;
   uint64_t released[EYAS_VMVX_MAX_LOCALS / 64] = {0};
-  eyas_vmvx_frame_t frame = {.function = function,
-                             .dispatch = dispatch,
-                             .workgroup = workgroup,
-                             .released = released};
+  eyas_vmvx_frame_t frame = {
+      .function = function, .dispatch = dispatch, .workgroup = workgroup, .released = released};
   if (bytes <= workgroup->scratch_bytes) {
     frame.local_at = memory + bytes;
     frame.local_end = memory + (workgroup->scratch_bytes & ~(uint64_t)63);
@@ -115,7 +112,7 @@ eyas_status_t eyas_vmvx_failure(const eyas_vmvx_function_t* function, int32_t co
       [EYAS_VMVX_FAIL_BUDGET] = "has used up the workgroup's budget of steps",
       [EYAS_VMVX_FAIL_DISPATCH] = "was given other bindings or constants than it declares",
   };
-  if (code == EYAS_WORKGROUP_BAD_DATA) {
+  if (code == EYAS_ERROR_BAD_DATA) {
     return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
                             "a value in the data is not allowed, such as an index out of range");
   }

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "eyas_vmvx_isa.h"
-#include "hal/local/half.h"
 
 static inline float eyas_vmvx_f32(int64_t scalar) {
   uint32_t bits = (uint32_t)scalar;
@@ -70,18 +70,18 @@ static inline int64_t eyas_vmvx_mulhs(int64_t a, int64_t b) {
 }
 
 // A NaN stays, and -0 is below +0. The maximum is the minimum of the negated, negated.
-#define EYAS_VMVX_MINIMUM(c_type)                                                   \
-  static inline c_type eyas_vmvx_minimum_##c_type(c_type a, c_type b) {             \
-    if (a < b) return a;                                                            \
-    if (b < a) return b;                                                            \
-    if (a == b) return signbit(a) ? a : b;                                          \
-    return a + b;                                                                   \
-  }                                                                                 \
-  /* A number is preferred to a NaN. */                                             \
-  static inline c_type eyas_vmvx_minnum_##c_type(c_type a, c_type b) {              \
-    if (a != a) return b;                                                           \
-    if (b != b) return a;                                                           \
-    return eyas_vmvx_minimum_##c_type(a, b);                                        \
+#define EYAS_VMVX_MINIMUM(c_type)                                       \
+  static inline c_type eyas_vmvx_minimum_##c_type(c_type a, c_type b) { \
+    if (a < b) return a;                                                \
+    if (b < a) return b;                                                \
+    if (a == b) return signbit(a) ? a : b;                              \
+    return a + b;                                                       \
+  }                                                                     \
+  /* A number is preferred to a NaN. */                                 \
+  static inline c_type eyas_vmvx_minnum_##c_type(c_type a, c_type b) {  \
+    if (a != a) return b;                                               \
+    if (b != b) return a;                                               \
+    return eyas_vmvx_minimum_##c_type(a, b);                            \
   }
 EYAS_VMVX_MINIMUM(float)
 EYAS_VMVX_MINIMUM(double)

@@ -51,7 +51,7 @@ static const char* emit(eyas_vmvx_decoder_t* d, int handler, uint32_t count,
   return cell ? NULL : "there is no memory";
 }
 
-#define EMIT(d, handler, ...)                                                 \
+#define EMIT(d, handler, ...)                                                          \
   emit(d, EYAS_VMVX_H_##handler, sizeof((uint16_t[]){__VA_ARGS__}) / sizeof(uint16_t), \
        (const uint16_t[]){__VA_ARGS__})
 
@@ -74,10 +74,10 @@ static const char* emit_constant(eyas_vmvx_decoder_t* d, uint16_t dst, int64_t v
   return wrong ? wrong : emit_i64(d, value);
 }
 
-#define TRY(expression)             \
-  do {                              \
+#define TRY(expression)                \
+  do {                                 \
     const char* wrong_ = (expression); \
-    if (wrong_) return wrong_;      \
+    if (wrong_) return wrong_;         \
   } while (0)
 
 // 1: has columns, 2: has rows.
@@ -138,13 +138,12 @@ static const char* select_access(eyas_vmvx_decoder_t* d, const uint16_t handlers
   return immediate ? emit_i64(d, v[2]) : NULL;
 }
 
-#define BY_MEMORY(P, f32, f64, u8, u16, u32)                                                       \
-  {                                                                                                \
-    EYAS_VMVX_H_##P##_##f32, EYAS_VMVX_H_##P##_##f64, EYAS_VMVX_H_##P##_I8, EYAS_VMVX_H_##P##_I16, \
-        EYAS_VMVX_H_##P##_I32, EYAS_VMVX_H_##P##_I64, EYAS_VMVX_H_##P##_F16,                       \
-        EYAS_VMVX_H_##P##_BF16, EYAS_VMVX_H_##P##_##u8, EYAS_VMVX_H_##P##_##u16,                   \
-        EYAS_VMVX_H_##P##_##u32                                                                    \
-  }
+#define BY_MEMORY(P, f32, f64, u8, u16, u32)                                    \
+  {                                                                             \
+      EYAS_VMVX_H_##P##_##f32, EYAS_VMVX_H_##P##_##f64, EYAS_VMVX_H_##P##_I8,   \
+      EYAS_VMVX_H_##P##_I16,   EYAS_VMVX_H_##P##_I32,   EYAS_VMVX_H_##P##_I64,  \
+      EYAS_VMVX_H_##P##_F16,   EYAS_VMVX_H_##P##_BF16,  EYAS_VMVX_H_##P##_##u8, \
+      EYAS_VMVX_H_##P##_##u16, EYAS_VMVX_H_##P##_##u32}
 static const uint16_t load_handlers[] = BY_MEMORY(LOAD, U32, I64, U8, U16, U32);
 static const uint16_t load_at_handlers[] = BY_MEMORY(LOAD_AT, U32, I64, U8, U16, U32);
 static const uint16_t store_handlers[] = BY_MEMORY(STORE, I32, I64, I8, I16, I32);
@@ -182,8 +181,7 @@ static const char* select_scalar(eyas_vmvx_decoder_t* d) {
       if (v[1] < 0 || v[1] > f->data_bytes) return "an offset is outside of the function's data";
       return emit_constant(d, (uint16_t)v[0],
                            ((int64_t)f->binding_count << EYAS_VMVX_BUFFER_SHIFT) + v[1]);
-    case EYAS_VMVX_OP_WIDTH:
-      return emit_constant(d, (uint16_t)v[0], d->settings.width);
+    case EYAS_VMVX_OP_WIDTH: return emit_constant(d, (uint16_t)v[0], d->settings.width);
     case EYAS_VMVX_OP_LOAD: return select_access(d, load_handlers, v[3]);
     case EYAS_VMVX_OP_LOAD_AT: return select_access(d, load_at_handlers, v[3]);
     case EYAS_VMVX_OP_STORE: return select_access(d, store_handlers, v[3]);
@@ -297,8 +295,7 @@ static const char* select_elements(eyas_vmvx_decoder_t* d) {
     case EYAS_VMVX_FAMILY_ROWS:
       TRY(EMIT(d, TROWS, v[0], v[1], n == 1 ? v[2] : 0, n == 1));
       return EMIT_KERNEL(d, n == 1 ? k->normalize : k->softmax);
-    default:
-      return "the runtime's own table is wrong";
+    default: return "the runtime's own table is wrong";
   }
 }
 
@@ -369,8 +366,7 @@ static const char* select_tile(eyas_vmvx_decoder_t* d) {
       if (log < 0) return "elements are not of 1, 2, 4 or 8 bytes";
       return select_ternary(d, (void (*)(void))k->pick[log], v[5], (int)v[4], 1, true);
     }
-    default:
-      return select_scalar(d);
+    default: return select_scalar(d);
   }
 }
 

@@ -1,9 +1,9 @@
 #include "vmvx/settings.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "eyas/vmvx.h"
+#include "ukernel/products.h"
 
 // Products have finer sets than elements: for "avx512-vnni" those of "avx512" serve.
 static const eyas_uk_elements_t* find_elements(const char* name) {
@@ -16,33 +16,36 @@ static const eyas_uk_elements_t* find_elements(const char* name) {
   return eyas_uk_elements(plain);
 }
 
-eyas_status_t eyas_vmvx_settings(eyas_vmvx_settings_t* out_settings) {
-  const char* kernels = getenv("EYAS_VMVX_KERNELS");
+static eyas_status_t no_such_kernels(const char* name) {
+  const eyas_uk_products_t* sets[16];
+  int count = eyas_uk_products_available(sets, 16);
+  char known[256] = "";
+  for (int i = 0; i < count; ++i) {
+    strncat(known, i ? ", " : "", sizeof(known) - strlen(known) - 1);
+    strncat(known, sets[i]->name, sizeof(known) - strlen(known) - 1);
+  }
+  return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
+                          "this CPU has no VMVX microkernels '%s'; it has: %s", name, known);
+}
+
+eyas_status_t eyas_vmvx_settings(const char* kernels, unsigned width,
+                                 eyas_vmvx_settings_t* out_settings) {
   if (kernels && !kernels[0]) kernels = NULL;
-  eyas_vmvx_settings_t settings = {.elements = find_elements(kernels),
-                                   .products = eyas_uk_products(kernels)};
-  if (!settings.elements || !settings.products) {
+  eyas_vmvx_settings_t settings = {
+      .elements = find_elements(kernels), .products = eyas_uk_products(kernels), .width = width};
+  if (!settings.elements || !settings.products) return no_such_kernels(kernels);
+  if (width > 8 || (width & (width - 1))) {
     return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
-                            "EYAS_VMVX_KERNELS is '%s'; this CPU has no such microkernels. "
-                            "'portable' is always there",
-                            kernels ? kernels : "");
+                            "the width of VMVX tiles is %u; allowed are 1, 2, 4 and 8", width);
   }
-  settings.width = settings.products->width;
-  const char* width = getenv("EYAS_VMVX_WIDTH");
-  if (width && width[0]) {
-    if (!strchr("1248", width[0]) || width[1]) {
-      return eyas_status_make(EYAS_STATUS_INVALID_ARGUMENT,
-                              "EYAS_VMVX_WIDTH is '%s'; allowed are 1, 2, 4 and 8", width);
-    }
-    settings.width = (unsigned)(width[0] - '0');
-  }
+  if (width == 0) settings.width = settings.products->width;
   *out_settings = settings;
   return NULL;
 }
 
-eyas_status_t eyas_vmvx_info(eyas_vmvx_info_t* out_info) {
+eyas_status_t eyas_vmvx_info(const char* kernels, unsigned width, eyas_vmvx_info_t* out_info) {
   eyas_vmvx_settings_t settings;
-  EYAS_RETURN_IF_ERROR(eyas_vmvx_settings(&settings));
+  EYAS_RETURN_IF_ERROR(eyas_vmvx_settings(kernels, width, &settings));
   *out_info = (eyas_vmvx_info_t){.kernels = settings.products->name, .width = settings.width};
   return NULL;
 }

@@ -41,16 +41,16 @@ static int write_failure(const eyas_vmvx_frame_t* f, int64_t address,
 // processor's own prefetchers will not enter by themselves.
 static void ask_for_next_block(const char* memory, const block_t* b, int64_t bytes) {
   const int64_t whole = (int64_t)(b->rows * b->columns) * bytes;
-  const bool dense = b->column_bytes == bytes &&
-                     (b->rows == 1 || b->row_bytes == (int64_t)b->columns * bytes);
+  const bool dense =
+      b->column_bytes == bytes && (b->rows == 1 || b->row_bytes == (int64_t)b->columns * bytes);
   if (whole < MIN_ASKED_BYTES || !dense) return;
   const uintptr_t next = (uintptr_t)memory + (uintptr_t)whole, end = next + (uintptr_t)whole;
   for (uintptr_t at = next; at < end; at += 64) __builtin_prefetch((const void*)at, 0, 2);
 }
 
 int eyas_vmvx_tile_load(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
-  const block_t b = block_of(f, at[2].u[0], *eyas_vmvx_scalar(f, at[1].u[2]),
-                             *eyas_vmvx_scalar(f, at[1].u[3]));
+  const block_t b =
+      block_of(f, at[2].u[0], *eyas_vmvx_scalar(f, at[1].u[2]), *eyas_vmvx_scalar(f, at[1].u[3]));
   const eyas_vmvx_span_t span = block_span(&b, at[2].u[1]);
   const char* memory = eyas_vmvx_reach(f, *eyas_vmvx_scalar(f, at[1].u[1]), &span, false);
   if (EYAS_VMVX_UNLIKELY(!memory)) return EYAS_VMVX_FAIL_BOUNDS;
@@ -61,7 +61,7 @@ int eyas_vmvx_tile_load(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
 }
 
 static size_t clamp(int64_t value, size_t low, size_t high) {
-  return value < (int64_t)low ? low : value > (int64_t)high ? high : (size_t)value;
+  return value<(int64_t)low ? low : value>(int64_t) high ? high : (size_t)value;
 }
 
 int eyas_vmvx_tile_load_inside(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
@@ -122,8 +122,8 @@ int eyas_vmvx_tile_store(eyas_vmvx_frame_t* f, const eyas_vmvx_cell_t* at) {
   int from = at[2].u[0] & 3, extent = at[2].u[0] >> 6;
   unsigned memory_bytes = at[2].u[1], bytes = at[2].u[2];
   bool distinct = at[2].u[3];
-  const block_t b = block_of(f, extent, *eyas_vmvx_scalar(f, at[1].u[2]),
-                             *eyas_vmvx_scalar(f, at[1].u[3]));
+  const block_t b =
+      block_of(f, extent, *eyas_vmvx_scalar(f, at[1].u[2]), *eyas_vmvx_scalar(f, at[1].u[3]));
   int64_t address = *eyas_vmvx_scalar(f, at[1].u[1]);
   const char* tile = eyas_vmvx_tile(f, at[1].u[0]);
   const eyas_vmvx_span_t span = block_span(&b, memory_bytes);

@@ -13,11 +13,17 @@
 
 #define EYAS_VMVX_FORMAT "vmvx"
 
+typedef struct eyas_vmvx_settings_t eyas_vmvx_settings_t;  // settings.h
 typedef struct eyas_vmvx_executable_t eyas_vmvx_executable_t;
 typedef struct eyas_vmvx_function_t eyas_vmvx_function_t;
 
+// Chooses microkernels by name (NULL or "": the best of this CPU) and a width (0: what suits them);
+// what is not allowed is an error that says what is.
+eyas_status_t eyas_vmvx_settings(const char* kernels, unsigned width,
+                                 eyas_vmvx_settings_t* out_settings);
+
 // `bytes` is needed during the call only.
-eyas_status_t eyas_vmvx_load(const void* bytes, size_t length,
+eyas_status_t eyas_vmvx_load(const void* bytes, size_t length, const eyas_vmvx_settings_t* settings,
                              eyas_vmvx_executable_t** out_executable);
 void eyas_vmvx_unload(eyas_vmvx_executable_t* executable);  // NULL is allowed
 
@@ -32,7 +38,7 @@ const char* eyas_vmvx_function_name(const eyas_vmvx_function_t* function);
 uint32_t eyas_vmvx_function_bindings(const eyas_vmvx_function_t* function);
 uint32_t eyas_vmvx_function_constants(const eyas_vmvx_function_t* function);
 // Bit i: binding i may be written. Bindings from 64 on are read-only.
-uint64_t eyas_vmvx_function_writes(const eyas_vmvx_function_t* function);
+bool eyas_vmvx_function_writes(const eyas_vmvx_function_t* function, uint32_t binding);
 
 // Runs `count` workgroups, one after the other in the order x, y, z, from `workgroup->id` on. The
 // dispatch has the function's number of bindings and constants. Scratch memory holds registers and
@@ -40,7 +46,7 @@ uint64_t eyas_vmvx_function_writes(const eyas_vmvx_function_t* function);
 // inside an instruction that a number in a register decides); 0: no bound.
 //
 // 0 when all succeeded. Otherwise `workgroup->id` is the one that failed, and the code is
-// EYAS_WORKGROUP_BAD_DATA or one that eyas_vmvx_failure explains.
+// EYAS_ERROR_BAD_DATA or one that eyas_vmvx_failure explains.
 int32_t eyas_vmvx_run(const eyas_vmvx_function_t* function, const eyas_dispatch_t* dispatch,
                       eyas_workgroup_t* workgroup, uint64_t count, uint64_t budget);
 

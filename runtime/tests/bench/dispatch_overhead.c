@@ -9,18 +9,16 @@
 #include "base/clock.h"
 #include "eyas/hal.h"
 
-static int32_t nothing(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void nothing(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)dispatch, (void)workgroup;
-  return 0;
 }
 
 // A workgroup of about a microsecond, so that helpers have time to join.
-static int32_t spin(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+static void spin(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)workgroup;
   uint64_t end = eyas_clock_now_ns() + (uint64_t)dispatch->constants[0];
   while (eyas_clock_now_ns() < end) {
   }
-  return 0;
 }
 
 static void must(eyas_status_t status) {
@@ -100,9 +98,9 @@ int main(int argument_count, char** arguments) {
   static const char* const names[] = {"nothing", "spin"};
   static const eyas_dispatch_fn_t functions[] = {nothing, spin};
   for (size_t driver = eyas_hal_driver_count(); driver-- > 0;) {
-    eyas_hal_device_options_t options;
-    eyas_hal_device_options_initialize(&options);
-    if (argument_count > 1) options.thread_count = (uint32_t)atoi(arguments[1]);
+    const eyas_hal_option_t threads = {
+        .name = "threads", .number = argument_count > 1 ? (uint64_t)atoi(arguments[1]) : 0};
+    const eyas_hal_device_options_t options = {.values = &threads, .value_count = 1};
     eyas_hal_device_t* device = NULL;
     eyas_hal_executable_t* executable = NULL;
     must(eyas_hal_device_create(eyas_hal_driver_name(driver), &options, &device));

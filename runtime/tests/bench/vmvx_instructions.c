@@ -42,11 +42,11 @@ static double finish(int64_t body) {
 
 static double empty_ns;
 
-#define COST(name, ...)                                                                     \
-  do {                                                                                      \
-    start();                                                                                \
-    int64_t body = (int64_t)code.count;                                                     \
-    for (int i = 0; i < REPEAT; ++i) OP(&code, name, __VA_ARGS__);                          \
+#define COST(name, ...)                                                                       \
+  do {                                                                                        \
+    start();                                                                                  \
+    int64_t body = (int64_t)code.count;                                                       \
+    for (int i = 0; i < REPEAT; ++i) OP(&code, name, __VA_ARGS__);                            \
     printf("%-16s %6.2f ns\n", #name, (finish(body) - empty_ns) / ((double)REPEAT * ROUNDS)); \
   } while (0)
 

@@ -5,10 +5,10 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/half.h"
 #include "base/sha256.h"
 #include "hal/check.h"
-#include "hal/local/half.h"
-#include "hal/local/imports.h"
+#include "hal/cpu/imports.h"
 
 static eyas_status_t fails(void) {
   return eyas_status_make(EYAS_STATUS_NOT_FOUND, "no %s among %d", "x", 3);
@@ -85,6 +85,13 @@ static void test_cpu(void) {
   CHECK(!eyas_cpu_supports("no-such-feature") && !eyas_cpu_supports(""));
 #if defined(__x86_64__)
   CHECK(eyas_cpu_supports("sse2"));
+  unsetenv("EYAS_HOST");
+  const bool has_avx2 = eyas_cpu_supports("avx2");
+  setenv("EYAS_HOST", "x86-64-v2", 1);  // a machine with less
+  CHECK(eyas_cpu_supports("sse2") && !eyas_cpu_supports("avx2") && !eyas_cpu_supports("sha"));
+  setenv("EYAS_HOST", "x86-64-v3", 1);
+  CHECK(eyas_cpu_supports("avx2") == has_avx2 && !eyas_cpu_supports("avx512f"));
+  unsetenv("EYAS_HOST");
 #endif
 }
 

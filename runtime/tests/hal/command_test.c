@@ -5,9 +5,10 @@ static void test_transfers(eyas_hal_device_t* device) {
   // Large enough to be cut into pieces, with an odd tail.
   const uint64_t length = 3 * 256 * 1024 + 24;
   eyas_hal_buffer_t *a = new_buffer(device, length + 8), *b = new_buffer(device, length + 8);
-  uint8_t *x = map(a), *y = map(b);
+  uint8_t *x = malloc(length + 8), *y = malloc(length + 8);
   memset(x, 0xee, length + 8);
-  memset(y, 0xee, length + 8);
+  upload(a, x, length + 8);
+  upload(b, x, length + 8);
   eyas_hal_command_buffer_t* commands = new_commands(device, 0);
   CHECK_OK(eyas_hal_command_buffer_fill(commands, direct(a, 4, length), "\1\2\3\4", 4));
   CHECK_OK(eyas_hal_command_buffer_barrier(commands));
@@ -18,6 +19,8 @@ static void test_transfers(eyas_hal_device_t* device) {
   text[0] = 'j';  // the command buffer has its own copy
   CHECK_OK(eyas_hal_command_buffer_end(commands));
   CHECK_OK(run(device, commands, NULL, 0));
+  download(a, x, length + 8);
+  download(b, y, length + 8);
   uint64_t wrong = 0;
   for (uint64_t i = 0; i < length; ++i) {
     wrong += x[4 + i] != i % 4 + 1;
@@ -35,12 +38,16 @@ static void test_transfers(eyas_hal_device_t* device) {
     CHECK_OK(eyas_hal_command_buffer_fill(commands, direct(a, 0, 13 * bytes), pattern, bytes));
     CHECK_OK(eyas_hal_command_buffer_end(commands));
     memset(x, 0, 200);
+    upload(a, x, 200);
     CHECK_OK(run(device, commands, NULL, 0));
+    download(a, x, 200);
     wrong = 0;
     for (uint32_t i = 0; i < 13 * bytes; ++i) wrong += x[i] != pattern[i % bytes];
     CHECK(wrong == 0 && x[13 * bytes] == 0);
     eyas_hal_command_buffer_release(commands);
   }
+  free(x);
+  free(y);
   eyas_hal_buffer_release(a);
   eyas_hal_buffer_release(b);
 }
@@ -78,9 +85,9 @@ static void test_bad_recording(eyas_hal_device_t* device) {
                                   .workgroup_count = {1, 1, 1},
                                   .bindings = &binding,
                                   .binding_count = 1};
-  CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), OUT_OF_RANGE, "ordinal 5");
-  dispatch.ordinal = ADD;
-  binding.access = 0;
+  CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), OUT_OF_RANGE, "ordinal 4");
+  dispatch.ordinal = SIZE;
+  binding.access = 0xf;
   CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), INVALID_ARGUMENT, "access");
   dispatch.binding_count = EYAS_HAL_MAX_BINDINGS + 1;
   CHECK_FAILS(eyas_hal_command_buffer_dispatch(commands, &dispatch), RESOURCE_EXHAUSTED,
@@ -126,9 +133,10 @@ static void test_bad_recording(eyas_hal_device_t* device) {
 // A long chain where each wave reads, in another order, what the wave before wrote.
 static void test_hazards(eyas_hal_device_t* device) {
   enum { COUNT = 1000, WAVES = 200 };
+  static int64_t data[COUNT];
   eyas_hal_buffer_t* buffers[2] = {new_buffer(device, COUNT * 8), new_buffer(device, COUNT * 8)};
-  int64_t* first = map(buffers[0]);
-  for (int64_t i = 0; i < COUNT; ++i) first[i] = i * 1000;
+  for (int64_t i = 0; i < COUNT; ++i) data[i] = i * 1000;
+  upload(buffers[0], data, sizeof(data));
   eyas_hal_executable_t* kernels = new_kernels(device);
   eyas_hal_command_buffer_t* commands = new_commands(device, 0);
   for (int wave = 0; wave < WAVES; ++wave) {
@@ -140,8 +148,9 @@ static void test_hazards(eyas_hal_device_t* device) {
   CHECK_OK(eyas_hal_command_buffer_end(commands));
   for (int repeat = 1; repeat <= 3; ++repeat) {
     CHECK_OK(run(device, commands, NULL, 0));
+    download(buffers[0], data, sizeof(data));
     int wrong = 0;
-    for (int64_t i = 0; i < COUNT; ++i) wrong += first[i] != i * 1000 + WAVES * repeat;
+    for (int64_t i = 0; i < COUNT; ++i) wrong += data[i] != i * 1000 + WAVES * repeat;
     CHECK(wrong == 0);
   }
   eyas_hal_command_buffer_release(commands);
@@ -153,26 +162,18 @@ static void test_hazards(eyas_hal_device_t* device) {
 // Many commands of unequal size in one wave: each workgroup runs exactly once.
 static void test_wide_wave(eyas_hal_device_t* device) {
   enum { COMMANDS = 50 };
-  eyas_hal_buffer_t* buffer = new_buffer(device, COMMANDS * 1000 * 8);
-  int64_t* data = map(buffer);
-  memset(data, 0, COMMANDS * 1000 * 8);
+  static int64_t data[COMMANDS * 1000];
+  eyas_hal_buffer_t* buffer = new_zeros(device, sizeof(data));
   eyas_hal_executable_t* kernels = new_kernels(device);
   eyas_hal_command_buffer_t* commands = new_commands(device, 0);
   for (uint32_t i = 0; i < COMMANDS; ++i) {
     // From none to some hundreds, in three dimensions.
-    const int64_t amount = i + 1;
-    eyas_hal_binding_t binding = direct(buffer, i * 8000, 8000);
-    CHECK_OK(eyas_hal_command_buffer_dispatch(
-        commands, &(eyas_hal_dispatch_t){.executable = kernels,
-                                         .ordinal = ADD,
-                                         .workgroup_count = {i % 7, i % 11, i % 13},
-                                         .constants = &amount,
-                                         .constant_count = 1,
-                                         .bindings = &binding,
-                                         .binding_count = 1}));
+    CHECK_OK(record_add_3d(commands, kernels, direct(buffer, i * 8000, 8000), i + 1, i % 7, i % 11,
+                           i % 13));
   }
   CHECK_OK(eyas_hal_command_buffer_end(commands));
   CHECK_OK(run(device, commands, NULL, 0));
+  download(buffer, data, sizeof(data));
   int wrong = 0;
   for (uint32_t i = 0; i < COMMANDS; ++i) {
     for (uint32_t j = 0; j < 1000; ++j) {
@@ -181,21 +182,6 @@ static void test_wide_wave(eyas_hal_device_t* device) {
     }
   }
   CHECK(wrong == 0);
-  eyas_hal_command_buffer_release(commands);
-
-  // Three dimensions, constants, scratch and sizes as the kernel sees them.
-  commands = new_commands(device, 0);
-  eyas_hal_binding_t binding = direct(buffer, 8, 16);
-  CHECK_OK(eyas_hal_command_buffer_dispatch(
-      commands, &(eyas_hal_dispatch_t){.executable = kernels,
-                                       .ordinal = INSPECT,
-                                       .workgroup_count = {5, 3, 2},
-                                       .constants = (int64_t[]){1, INT64_MIN},
-                                       .constant_count = 2,
-                                       .bindings = &binding,
-                                       .binding_count = 1}));
-  CHECK_OK(eyas_hal_command_buffer_end(commands));
-  CHECK_OK(run(device, commands, NULL, 0));
   eyas_hal_command_buffer_release(commands);
   eyas_hal_executable_release(kernels);
   eyas_hal_buffer_release(buffer);
@@ -211,10 +197,13 @@ static void test_replay(eyas_hal_device_t* device) {
   CHECK_OK(eyas_hal_command_buffer_end(commands));
   for (int64_t round = 0; round < 4; ++round) {
     eyas_hal_buffer_t *in = new_buffer(device, BYTES + 24), *out = new_buffer(device, BYTES);
-    int64_t *x = map(in), *y = map(out);
+    int64_t x[COUNT + 3], y[COUNT];
     for (int64_t i = 0; i < COUNT + 3; ++i) x[i] = round * 100 + i;
+    upload(in, x, sizeof(x));
     CHECK_OK(run(device, commands,
                  (eyas_hal_range_t[]){{in, 16, EYAS_HAL_WHOLE}, {out, 0, BYTES}, {0}}, 3));
+    download(in, x, sizeof(x));
+    download(out, y, sizeof(y));
     int wrong = 0;
     for (int64_t i = 0; i < COUNT; ++i) wrong += y[i] != round * 100 + i + 3 + 5;
     CHECK(wrong == 0 && x[2] == round * 100 + 2);
@@ -238,30 +227,60 @@ static void test_replay(eyas_hal_device_t* device) {
   eyas_hal_command_buffer_release(commands);
 
   // A whole indirect binding gets what the table gives.
-  eyas_hal_buffer_t* buffer = new_buffer(device, 24);
+  eyas_hal_buffer_t* buffer = new_zeros(device, 32);
+  int64_t sizes[4] = {0};
   commands = new_commands(device, 1);
   eyas_hal_binding_t binding = indirect(0, 8, EYAS_HAL_WHOLE);
-  CHECK_OK(eyas_hal_command_buffer_dispatch(
-      commands, &(eyas_hal_dispatch_t){.executable = kernels,
-                                       .ordinal = INSPECT,
-                                       .workgroup_count = {1, 1, 1},
-                                       .constants = (int64_t[]){1, INT64_MIN},
-                                       .constant_count = 2,
-                                       .bindings = &binding,
-                                       .binding_count = 1}));
+  CHECK_OK(eyas_hal_command_buffer_dispatch(commands,
+                                            &(eyas_hal_dispatch_t){.executable = kernels,
+                                                                   .ordinal = SIZE,
+                                                                   .workgroup_count = {1, 1, 1},
+                                                                   .bindings = &binding,
+                                                                   .binding_count = 1}));
   CHECK_OK(eyas_hal_command_buffer_end(commands));
   CHECK_OK(run(device, commands, &(eyas_hal_range_t){buffer, 0, EYAS_HAL_WHOLE}, 1));
+  CHECK_OK(run(device, commands, &(eyas_hal_range_t){buffer, 8, 17}, 1));
+  download(buffer, sizes, sizeof(sizes));
+  CHECK(sizes[0] == 0 && sizes[1] == 24 && sizes[2] == 9 && sizes[3] == 0);
   CHECK_FAILS(run(device, commands, &(eyas_hal_range_t){buffer, 0, 7}, 1), OUT_OF_RANGE, "need 8");
   eyas_hal_command_buffer_release(commands);
   eyas_hal_buffer_release(buffer);
   eyas_hal_executable_release(kernels);
 }
 
-// A failing workgroup is named, the waves after it do not run, and the device works on.
+// What a submission names lives until it is done, whoever lets go of it before.
+static void test_lifetime(eyas_hal_device_t* device) {
+  enum { COUNT = 100, ROUNDS = 20 };
+  eyas_hal_executable_t* kernels = new_kernels(device);
+  eyas_hal_buffer_t* total = new_zeros(device, COUNT * 8);
+  eyas_hal_semaphore_t* done = NULL;
+  CHECK_OK(eyas_hal_semaphore_create(device, 0, &done));
+  for (uint64_t round = 1; round <= ROUNDS; ++round) {
+    eyas_hal_buffer_t* own = new_zeros(device, COUNT * 8);
+    eyas_hal_command_buffer_t* commands = new_commands(device, 2);
+    CHECK_OK(record_add(commands, kernels, indirect(0, 0, COUNT * 8), 7, COUNT));
+    CHECK_OK(record_add(commands, kernels, indirect(1, 0, COUNT * 8), 1, COUNT));
+    CHECK_OK(eyas_hal_command_buffer_end(commands));
+    CHECK_OK(eyas_hal_device_submit(
+        device, &(eyas_hal_submission_t){.commands = commands,
+                                         .table = (eyas_hal_range_t[]){{own, 0, EYAS_HAL_WHOLE},
+                                                                       {total, 0, EYAS_HAL_WHOLE}},
+                                         .table_count = 2,
+                                         .signals = &(eyas_hal_timepoint_t){done, round},
+                                         .signal_count = 1}));
+    eyas_hal_buffer_release(own);
+    eyas_hal_command_buffer_release(commands);
+  }
+  eyas_hal_executable_release(kernels);
+  CHECK_OK(eyas_hal_semaphore_wait(done, ROUNDS, EYAS_HAL_FOREVER));
+  eyas_hal_semaphore_release(done);
+  CHECK(count_wrong(total, COUNT, ROUNDS) == 0);
+  eyas_hal_buffer_release(total);
+}
+
+// A failing dispatch is named, the waves after it do not run, and the device works on.
 static void test_failure(eyas_hal_device_t* device) {
-  eyas_hal_buffer_t* buffer = new_buffer(device, 800);
-  int64_t* data = map(buffer);
-  memset(data, 0, 800);
+  eyas_hal_buffer_t* buffer = new_zeros(device, 800);
   eyas_hal_executable_t* kernels = new_kernels(device);
   eyas_hal_command_buffer_t* commands = new_commands(device, 0);
   CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 100));
@@ -276,30 +295,44 @@ static void test_failure(eyas_hal_device_t* device) {
   CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 800), 1, 100));
   CHECK_OK(eyas_hal_command_buffer_end(commands));
   eyas_hal_executable_release(kernels);
-  eyas_hal_buffer_retain(buffer);
-  eyas_hal_buffer_release(buffer);
-  eyas_hal_semaphore_t* semaphore = NULL;
-  CHECK_OK(eyas_hal_semaphore_create(device, 0, &semaphore));
   for (int64_t i = 1; i <= 5; ++i) {
-    CHECK_FAILS(
-        eyas_hal_device_submit(
-            device,
-            &(eyas_hal_submission_t){.commands = commands,
-                                     .signals = &(eyas_hal_timepoint_t){semaphore, (uint64_t)i},
-                                     .signal_count = 1}),
-        INTERNAL, "dispatch 'fail' (command 1): workgroup (77, 0, 0) returned 42");
-    CHECK(data[0] == i && data[99] == i);  // the wave before ran, the one after did not
+    eyas_hal_semaphore_t *first = NULL, *second = NULL;
+    CHECK_OK(eyas_hal_semaphore_create(device, 0, &first));
+    CHECK_OK(eyas_hal_semaphore_create(device, 0, &second));
+    eyas_status_t status = eyas_hal_device_submit(
+        device,
+        &(eyas_hal_submission_t){
+            .commands = commands, .signals = &(eyas_hal_timepoint_t){first, 1}, .signal_count = 1});
+    if (info_of(device).asynchronous) {
+      CHECK_OK(status);
+    } else {
+      CHECK_FAILS(status, INVALID_ARGUMENT, "dispatch 'fail'");
+    }
+    // What waits for it fails with it, and does not run.
+    status = eyas_hal_device_submit(
+        device, &(eyas_hal_submission_t){.commands = commands,
+                                         .waits = &(eyas_hal_timepoint_t){first, 1},
+                                         .wait_count = 1,
+                                         .signals = &(eyas_hal_timepoint_t){second, 1},
+                                         .signal_count = 1});
+    eyas_status_free(status);
+    CHECK_FAILS(eyas_hal_semaphore_wait(second, 1, EYAS_HAL_FOREVER), INVALID_ARGUMENT,
+                "dispatch 'fail'");
+    CHECK_FAILS(eyas_hal_semaphore_wait(first, 1, EYAS_HAL_FOREVER), INVALID_ARGUMENT,
+                "a value in the data is not allowed");
+    uint64_t value = 9;
+    CHECK_FAILS(eyas_hal_semaphore_query(first, &value), INVALID_ARGUMENT, "dispatch 'fail'");
+    CHECK(value == 0);
+    CHECK(count_wrong(buffer, 100, i) == 0);  // the wave before ran, the one after did not
+    eyas_hal_semaphore_release(first);
+    eyas_hal_semaphore_release(second);
   }
-  CHECK_FAILS(eyas_hal_semaphore_wait(semaphore, 1, EYAS_HAL_FOREVER), INTERNAL, "dispatch 'fail'");
-  uint64_t value = 0;
-  CHECK_FAILS(eyas_hal_semaphore_query(semaphore, &value), INTERNAL, "semaphore failed");
-  eyas_hal_semaphore_release(semaphore);
   eyas_hal_command_buffer_release(commands);
   eyas_hal_buffer_release(buffer);
 }
 
 static void test_profile(eyas_hal_device_t* device) {
-  eyas_hal_buffer_t* buffer = new_buffer(device, 800);
+  eyas_hal_buffer_t* buffer = new_zeros(device, 800);
   eyas_hal_executable_t* kernels = new_kernels(device);
   eyas_hal_command_buffer_t* commands = new_commands(device, 1);
   eyas_hal_profile_t profile = {0};
@@ -336,8 +369,9 @@ static void test_profile(eyas_hal_device_t* device) {
     CHECK(events[1].binding_count == 1 && binding->length == 800);
     CHECK(binding->address == profile.bindings[events[0].binding_begin].address);
     CHECK(binding->access == EYAS_HAL_ACCESS_READ_WRITE);
-    CHECK(events[0].constant_count == 0 && events[1].constant_count == 1);
-    CHECK(profile.constants[events[1].constant_begin] == 1 && profile.constants[events[2].constant_begin] == 5);
+    CHECK(events[0].constant_count == 0 && events[1].constant_count == 3);
+    CHECK(profile.constants[events[1].constant_begin] == 1 &&
+          profile.constants[events[2].constant_begin] == 5);
   }
   eyas_hal_profile_clear(&profile);
   CHECK(profile.event_count == 0 && !profile.events);
@@ -352,6 +386,7 @@ int main(void) {
   for_each_device(test_hazards);
   for_each_device(test_wide_wave);
   for_each_device(test_replay);
+  for_each_device(test_lifetime);
   for_each_device(test_failure);
   for_each_device(test_profile);
   return check_summary("hal commands");

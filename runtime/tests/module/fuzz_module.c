@@ -3,9 +3,10 @@
 //
 //   eyas_fuzz_module MODULE COPIES SEED [--skip-digests]
 //
-// With --skip-digests only program.bin, manifest.json and the index are altered, so that the parsers,
-// the verifier and the interpreter meet every alteration; machine code stays as it is, since altered
-// machine code may do anything. EYAS_FUZZ_LAST=FILE keeps the copy at hand in FILE. The module's kernels must be safe for any binding and constant.
+// With --skip-digests only program.bin, manifest.json and the index are altered, so that the
+// parsers, the verifier and the interpreter meet every alteration; machine code stays as it is,
+// since altered machine code may do anything. EYAS_FUZZ_LAST=FILE keeps the copy at hand in FILE.
+// The module's kernels must be safe for any binding and constant.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,8 @@ static void alter(uint8_t* data, size_t length) {
       case 2: data[at] = telling[random_below(sizeof(telling))]; break;
       case 3: {  // a 32-bit field
         at &= ~(size_t)3;
-        uint32_t value = random_below(2) ? (uint32_t)random_below(64) : 0u - (uint32_t)random_below(64);
+        uint32_t value =
+            random_below(2) ? (uint32_t)random_below(64) : 0u - (uint32_t)random_below(64);
         if (at + 4 <= length) memcpy(data + at, &value, 4);
         break;
       }
@@ -113,7 +115,8 @@ static void use_states(eyas_context_t* context, const eyas_module_t* module) {
     eyas_status_t status = eyas_context_state_get(context, i, &tensor);
     if (!status) {
       void* pointer = NULL;
-      status = eyas_hal_buffer_map(tensor.buffer, EYAS_HAL_ACCESS_READ, 0, EYAS_HAL_WHOLE, &pointer);
+      status =
+          eyas_hal_buffer_map(tensor.buffer, EYAS_HAL_ACCESS_READ, 0, EYAS_HAL_WHOLE, &pointer);
       tensor.data = pointer;
       if (!status) status = eyas_context_state_set(context, i, &tensor);
       eyas_hal_buffer_release(tensor.buffer);
@@ -123,13 +126,23 @@ static void use_states(eyas_context_t* context, const eyas_module_t* module) {
   eyas_status_free(eyas_context_state_reset(context));
 }
 
+// An entry that the runtime parses: a program, or the list of variants.
+static const eyas_entry_t* random_parsed(const eyas_container_t* container) {
+  for (;;) {
+    const eyas_entry_t* entry = &container->entries[random_below(container->entry_count)];
+    const size_t length = strlen(entry->name);
+    const bool program = length >= 11 && strcmp(entry->name + length - 11, "program.bin") == 0;
+    if (program || strcmp(entry->name, "variants.bin") == 0) return entry;
+  }
+}
+
 typedef struct counts_t {
   size_t refused, unloadable, loaded, called, failed;
 } counts_t;
 
-static void try_module(const uint8_t* data, size_t length, bool skip_digests, eyas_hal_device_t* device,
-                       counts_t* counts) {
-  eyas_module_options_t options = {.skip_digests = skip_digests};
+static void try_module(const uint8_t* data, size_t length, bool skip_digests,
+                       eyas_hal_device_t* device, counts_t* counts) {
+  eyas_module_options_t options = {.skip_digests = skip_digests, .device = device};
   eyas_module_t* module = NULL;
   eyas_status_t status = eyas_module_from_memory(data, length, &options, NULL, NULL, &module);
   if (status) {
@@ -137,9 +150,12 @@ static void try_module(const uint8_t* data, size_t length, bool skip_digests, ey
     eyas_status_free(status);
     return;
   }
-  eyas_context_options_t context_options = {.instruction_budget = 2000, .state_limit_bytes = 1 << 20};
+  eyas_context_options_t context_options = {.instruction_budget = 2000,
+                                            .state_limit_bytes = 1 << 20};
+  eyas_loaded_module_t* on_device = NULL;
   eyas_context_t* context = NULL;
-  status = eyas_context_create(module, device, &context_options, &context);
+  status = eyas_loaded_module_create(module, device, &on_device);
+  if (!status) status = eyas_context_create(on_device, &context_options, &context);
   if (status) {
     ++counts->unloadable;
     eyas_status_free(status);
@@ -157,6 +173,7 @@ static void try_module(const uint8_t* data, size_t length, bool skip_digests, ey
     }
   }
   eyas_context_release(context);
+  eyas_loaded_module_release(on_device);
   eyas_module_release(module);
 }
 
@@ -200,9 +217,9 @@ int main(int argc, char** argv) {
     if (!skip_digests) {
       if (cut) alter(memory, cut);
     } else if (cut == length) {  // one that is cut off is a test by itself
-      const eyas_entry_t* program = eyas_container_find(&whole, "program.bin");
+      const eyas_entry_t* parsed = random_parsed(&whole);
       if (random_below(8)) {
-        alter((uint8_t*)memory + (program->data - original), program->length);
+        alter((uint8_t*)memory + (parsed->data - original), parsed->length);
       } else {
         alter((uint8_t*)memory, 512);  // the index
       }
@@ -215,8 +232,10 @@ int main(int argc, char** argv) {
     try_module(memory, cut, skip_digests, device, &counts);
     free(memory);
   }
-  printf("{\"refused\": %zu, \"unloadable\": %zu, \"loaded\": %zu, \"called\": %zu, \"failed\": %zu}\n",
-         counts.refused, counts.unloadable, counts.loaded, counts.called, counts.failed);
+  printf(
+      "{\"refused\": %zu, \"unloadable\": %zu, \"loaded\": %zu, \"called\": %zu, \"failed\": "
+      "%zu}\n",
+      counts.refused, counts.unloadable, counts.loaded, counts.called, counts.failed);
   eyas_container_free(&whole);
   eyas_hal_device_release(device);
   free(original);

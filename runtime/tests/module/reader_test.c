@@ -1,4 +1,5 @@
-// The cursor over untrusted bytes, its texts and its memory; and that files which are none are refused.
+// The cursor over untrusted bytes, its texts and its memory; and that files which are none are
+// refused.
 #include "module/reader.h"
 
 #include <stdlib.h>
@@ -48,11 +49,13 @@ static void check_refusals(void) {
   uint8_t* zeros = aligned_alloc(64, 4096);
   memset(zeros, 0, 4096);
   eyas_module_t* module = NULL;
-  CHECK_FAILS(eyas_module_from_memory(zeros, 0, NULL, NULL, NULL, &module), CORRUPT, "only 0 bytes");
+  CHECK_FAILS(eyas_module_from_memory(zeros, 0, NULL, NULL, NULL, &module), CORRUPT,
+              "only 0 bytes");
   CHECK_FAILS(eyas_module_from_memory(zeros, 4096, NULL, NULL, NULL, &module), CORRUPT, "zip");
   CHECK_FAILS(eyas_module_from_memory(zeros + 8, 64, NULL, NULL, NULL, &module), INVALID_ARGUMENT,
               "64-byte aligned");
-  CHECK_FAILS(eyas_module_open("/no/such/file.eyas", NULL, &module), NOT_FOUND, "/no/such/file.eyas");
+  CHECK_FAILS(eyas_module_open("/no/such/file.eyas", NULL, &module), NOT_FOUND,
+              "/no/such/file.eyas");
   eyas_program_t program;
   CHECK_FAILS(eyas_program_parse(zeros, 4096, &program), CORRUPT, "program header");
   memcpy(zeros, "EYASPRG", 8);
@@ -67,8 +70,11 @@ int main(void) {
   check_reader();
   check_texts();
   check_refusals();
-  CHECK(eyas_dtype_bytes(EYAS_DTYPE_C128) == 16 && eyas_dtype_bytes(0) == 0 && eyas_dtype_bytes(26) == 0);
-  CHECK(eyas_dtype_bytes(EYAS_DTYPE_U2) == 1 && strcmp(eyas_dtype_name(EYAS_DTYPE_F8E5M2), "f8e5m2") == 0);
-  CHECK(strcmp(eyas_dtype_name(EYAS_DTYPE_BF16), "bf16") == 0 && strcmp(eyas_dtype_name(99), "?") == 0);
+  CHECK(eyas_dtype_bytes(EYAS_DTYPE_C128) == 16 && eyas_dtype_bytes(0) == 0 &&
+        eyas_dtype_bytes(26) == 0);
+  CHECK(eyas_dtype_bytes(EYAS_DTYPE_U2) == 1 &&
+        strcmp(eyas_dtype_name(EYAS_DTYPE_F8E5M2), "f8e5m2") == 0);
+  CHECK(strcmp(eyas_dtype_name(EYAS_DTYPE_BF16), "bf16") == 0 &&
+        strcmp(eyas_dtype_name(99), "?") == 0);
   return check_summary("reader");
 }

@@ -26,10 +26,12 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   eyas_hal_device_t* device = NULL;
   eyas_module_t* module = NULL;
+  eyas_loaded_module_t* loaded = NULL;
   eyas_context_t* context = NULL;
   eyas_status_t status = eyas_hal_device_create("local-sync", NULL, &device);
   if (!status) status = eyas_module_open(argv[1], NULL, &module);
-  if (!status) status = eyas_context_create(module, device, NULL, &context);
+  if (!status) status = eyas_loaded_module_create(module, device, &loaded);
+  if (!status) status = eyas_context_create(loaded, NULL, &context);
   if (status) return complain(status);
   const eyas_signature_t* s = eyas_module_function(module, 0);
   eyas_tensor_t* args = calloc(s->arg_count + 1, sizeof(*args));

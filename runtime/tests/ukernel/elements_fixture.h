@@ -35,15 +35,24 @@ static inline double random_real(double low, double high) {
   return low + (high - low) * (double)(random_bits() >> 11) * 0x1p-53;
 }
 
-static const double real_edges[] = {
-    0.0,      -0.0,     1.0,     -1.0,      0.5,       -0.5,       1.5,        2.5,
-    -2.5,     INFINITY, -INFINITY, NAN,     0x1p-149,  -0x1p-149,  0x1p-127,   0x1p-126,
-    88.72284, -103.972, 127.5,   128.0,     -128.5,    255.5,      256.0,      32767.5,
-    65504.0,  65519.0,  65520.0, 0x1p-24,   0x1p-25,   2147483520.0, 2147483648.0, -2147483648.0,
-    4294967040.0, 4294967296.0, 9.2233715e18, 0x1p63, -0x1p63, 0x1p64, 3.4028234663852886e38, 1e30};
+static const double real_edges[] = {0.0,          -0.0,          1.0,
+                                    -1.0,         0.5,           -0.5,
+                                    1.5,          2.5,           -2.5,
+                                    INFINITY,     -INFINITY,     NAN,
+                                    0x1p-149,     -0x1p-149,     0x1p-127,
+                                    0x1p-126,     88.72284,      -103.972,
+                                    127.5,        128.0,         -128.5,
+                                    255.5,        256.0,         32767.5,
+                                    65504.0,      65519.0,       65520.0,
+                                    0x1p-24,      0x1p-25,       2147483520.0,
+                                    2147483648.0, -2147483648.0, 4294967040.0,
+                                    4294967296.0, 9.2233715e18,  0x1p63,
+                                    -0x1p63,      0x1p64,        3.4028234663852886e38,
+                                    1e30};
 static const int64_t integer_edges[] = {
-    0, 1, -1, 2, 7, 8, 15, 16, 31, 32, 63, 64, 127, -128, 255, 32767, -32768, 65535,
-    INT32_MAX, INT32_MIN, UINT32_MAX, INT64_MAX, INT64_MIN, INT64_MIN + 1};
+    0,      1,     -1,        2,         7,          8,         15,        16,
+    31,     32,    63,        64,        127,        -128,      255,       32767,
+    -32768, 65535, INT32_MAX, INT32_MIN, UINT32_MAX, INT64_MAX, INT64_MIN, INT64_MIN + 1};
 
 static inline int is_float(int type) {
   return type == EYAS_VMVX_TYPE_F32 || type == EYAS_VMVX_TYPE_F64;
@@ -100,9 +109,10 @@ static inline void fill_random(void* tile, int type, size_t count) {
       if (kind >= 2) put_real(tile, type, i, random_real(-12.0, 12.0));
     } else {
       const size_t edges = sizeof(integer_edges) / sizeof(integer_edges[0]);
-      put_integer(tile, type, i, kind == 0   ? integer_edges[bits % edges]
-                                 : kind == 1 ? (int64_t)(bits % 20) - 9
-                                             : (int64_t)bits);
+      put_integer(tile, type, i,
+                  kind == 0   ? integer_edges[bits % edges]
+                  : kind == 1 ? (int64_t)(bits % 20) - 9
+                              : (int64_t)bits);
     }
   }
 }

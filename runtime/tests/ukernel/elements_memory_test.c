@@ -1,5 +1,5 @@
 // Element microkernels that move, convert, select and reduce, of every set that this CPU can run.
-#include "hal/local/half.h"
+#include "base/half.h"
 #include "ukernel/elements_fixture.h"
 
 static tile_t a, b, condition, result, expected;
@@ -8,7 +8,7 @@ static tile_t a, b, condition, result, expected;
 
 static const size_t memory_bytes[EYAS_VMVX_MEMORY_COUNT] = {4, 8, 1, 2, 4, 8, 2, 2, 1, 2, 4};
 static const int memory_types[EYAS_VMVX_MEMORY_COUNT] = {
-    EYAS_VMVX_TYPE_F32, EYAS_VMVX_TYPE_F64, EYAS_VMVX_TYPE_I8, EYAS_VMVX_TYPE_I16,
+    EYAS_VMVX_TYPE_F32, EYAS_VMVX_TYPE_F64, EYAS_VMVX_TYPE_I8,  EYAS_VMVX_TYPE_I16,
     EYAS_VMVX_TYPE_I32, EYAS_VMVX_TYPE_I64, EYAS_VMVX_TYPE_F32, EYAS_VMVX_TYPE_F32,
     EYAS_VMVX_TYPE_I8,  EYAS_VMVX_TYPE_I16, EYAS_VMVX_TYPE_I32};
 
@@ -110,18 +110,18 @@ static void check_strides(const eyas_uk_elements_t* set, int memory, size_t rows
 
 static void check_memory(const eyas_uk_elements_t* set, int memory, size_t rows, size_t columns) {
   const int64_t s = (int64_t)memory_bytes[memory], r = (int64_t)rows, c = (int64_t)columns;
-  check_strides(set, memory, rows, columns, c * s, s, 1);           // packed
-  check_strides(set, memory, rows, columns, c * s + 3 * s, s, 1);   // rows apart
-  check_strides(set, memory, rows, columns, c * s + 1, s, 1);       // not aligned
-  check_strides(set, memory, rows, columns, -c * s, s, 1);          // rows backwards
-  check_strides(set, memory, rows, columns, s, r * s, 1);           // transposed
-  check_strides(set, memory, rows, columns, s, r * s + 5 * s, 1);   // transposed, apart
-  check_strides(set, memory, rows, columns, s, -r * s - s, 1);      // transposed, backwards
-  check_strides(set, memory, rows, columns, -c * s, -s, 1);         // all backwards
-  check_strides(set, memory, rows, columns, c * 3 * s, 3 * s, 1);   // channels
+  check_strides(set, memory, rows, columns, c * s, s, 1);          // packed
+  check_strides(set, memory, rows, columns, c * s + 3 * s, s, 1);  // rows apart
+  check_strides(set, memory, rows, columns, c * s + 1, s, 1);      // not aligned
+  check_strides(set, memory, rows, columns, -c * s, s, 1);         // rows backwards
+  check_strides(set, memory, rows, columns, s, r * s, 1);          // transposed
+  check_strides(set, memory, rows, columns, s, r * s + 5 * s, 1);  // transposed, apart
+  check_strides(set, memory, rows, columns, s, -r * s - s, 1);     // transposed, backwards
+  check_strides(set, memory, rows, columns, -c * s, -s, 1);        // all backwards
+  check_strides(set, memory, rows, columns, c * 3 * s, 3 * s, 1);  // channels
   check_strides(set, memory, rows, columns, c * 2 * s, 2 * s, 1);
-  check_strides(set, memory, rows, columns, 0, s, rows == 1);       // one row, repeated
-  check_strides(set, memory, rows, columns, s, 0, columns == 1);    // one column, repeated
+  check_strides(set, memory, rows, columns, 0, s, rows == 1);     // one row, repeated
+  check_strides(set, memory, rows, columns, s, 0, columns == 1);  // one column, repeated
   check_strides(set, memory, rows, columns, 0, 0, rows * columns == 1);
   check_strides(set, memory, rows, columns, s, s,
                 rows == 1 || columns == 1);  // a window that slides
@@ -256,16 +256,32 @@ static void check_casts(const eyas_uk_elements_t* set) {
 #define CAST(NAME, FROM, TO)                                                          \
   check_cast(set, EYAS_VMVX_CAST_##NAME##_##FROM##_##TO, NAME, EYAS_VMVX_TYPE_##FROM, \
              EYAS_VMVX_TYPE_##TO);
-#define WITH_FLOATS(I)                                                                \
-  CAST(SITOFP, I, F32)                                                                \
-  CAST(SITOFP, I, F64) CAST(UITOFP, I, F32) CAST(UITOFP, I, F64) CAST(FPTOSI, F32, I) \
-      CAST(FPTOSI, F64, I) CAST(FPTOUI, F32, I) CAST(FPTOUI, F64, I)
-#define BETWEEN(N, W) CAST(SEXT, N, W) CAST(ZEXT, N, W) CAST(TRUNC, W, N)
+#define WITH_FLOATS(I) \
+  CAST(SITOFP, I, F32) \
+  CAST(SITOFP, I, F64) \
+  CAST(UITOFP, I, F32) \
+  CAST(UITOFP, I, F64) \
+  CAST(FPTOSI, F32, I) \
+  CAST(FPTOSI, F64, I) \
+  CAST(FPTOUI, F32, I) \
+  CAST(FPTOUI, F64, I)
+#define BETWEEN(N, W) \
+  CAST(SEXT, N, W)    \
+  CAST(ZEXT, N, W)    \
+  CAST(TRUNC, W, N)
   WITH_FLOATS(I8)
-  WITH_FLOATS(I16) WITH_FLOATS(I32) WITH_FLOATS(I64) BETWEEN(I8, I16) BETWEEN(I8, I32)
-      BETWEEN(I8, I64) BETWEEN(I16, I32) BETWEEN(I16, I64) BETWEEN(I32, I64) CAST(EXTF, F32, F64)
-          CAST(TRUNCF, F64, F32) for (int i = 0; i < EYAS_VMVX_CAST_COUNT; ++i)
-              CHECK(set->cast[i] != NULL);
+  WITH_FLOATS(I16)
+  WITH_FLOATS(I32)
+  WITH_FLOATS(I64)
+  BETWEEN(I8, I16)
+  BETWEEN(I8, I32)
+  BETWEEN(I8, I64)
+  BETWEEN(I16, I32)
+  BETWEEN(I16, I64)
+  BETWEEN(I32, I64)
+  CAST(EXTF, F32, F64)
+  CAST(TRUNCF, F64, F32)
+  for (int i = 0; i < EYAS_VMVX_CAST_COUNT; ++i) CHECK(set->cast[i] != NULL);
 }
 
 int main(void) {

@@ -1,10 +1,12 @@
 // Every elementwise entry of every set that this CPU can run, against scalar references made here.
-#include "hal/local/half.h"
+#include "base/half.h"
 #include "ukernel/elements_fixture.h"
 
 static tile_t a, b, c, original_a, original_b, original_c, result;
 
-static int next_count(int count) { return count < 70 ? count + 1 : count == 70 ? 1024 : 1025; }
+static int next_count(int count) {
+  return count < 70 ? count + 1 : count == 70 ? 1024 : 1025;
+}
 
 // --- one operand ---------------------------------------------------------------------------------
 
@@ -90,8 +92,8 @@ static void check_unary(const eyas_uk_elements_t* set, int op, int type, size_t 
   for (size_t i = 0; i < count; ++i) {
     const double x = get_real(original_a.bytes, type, i), got = get_real(dst->bytes, type, i);
     double bound = 0;
-    const double exact = type == EYAS_VMVX_TYPE_F32 ? exact_unary(op, (float)x, fused, &bound)
-                                                    : libm_unary(op, x);
+    const double exact =
+        type == EYAS_VMVX_TYPE_F32 ? exact_unary(op, (float)x, fused, &bound) : libm_unary(op, x);
     const int ok = bound > 0 ? ulps((float)got, exact) <= bound : same_real(got, exact);
     CHECK(ok);
     if (!ok) {

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/half.h"
 #include "hal/check.h"
-#include "hal/local/half.h"
 #include "ukernel/products.h"
 
 enum { PANEL = EYAS_VMVX_PANEL, MOST = EYAS_VMVX_MAX_ELEMENTS };
@@ -67,12 +67,8 @@ static void put(char* p, int number, double value) {
   float single = (float)value;
   uint16_t half = 0;
   switch (number) {
-    case EYAS_VMVX_CONTRACT_F32:
-      memcpy(p, &single, 4);
-      break;
-    case EYAS_VMVX_CONTRACT_F64:
-      memcpy(p, &value, 8);
-      break;
+    case EYAS_VMVX_CONTRACT_F32: memcpy(p, &single, 4); break;
+    case EYAS_VMVX_CONTRACT_F64: memcpy(p, &value, 8); break;
     case EYAS_VMVX_CONTRACT_F16:
       half = eyas_half_from_double(value);
       memcpy(p, &half, 2);
@@ -81,8 +77,7 @@ static void put(char* p, int number, double value) {
       half = eyas_bfloat_from_double(value);
       memcpy(p, &half, 2);
       break;
-    default:
-      *p = (char)next_random();
+    default: *p = (char)next_random();
   }
 }
 
@@ -92,15 +87,9 @@ static long double get(const char* p, int number, int is_right) {
   uint16_t half;
   uint32_t bits;
   switch (number) {
-    case EYAS_VMVX_CONTRACT_F32:
-      memcpy(&single, p, 4);
-      return single;
-    case EYAS_VMVX_CONTRACT_F64:
-      memcpy(&wide, p, 8);
-      return wide;
-    case EYAS_VMVX_CONTRACT_F16:
-      memcpy(&half, p, 2);
-      return eyas_half_to_double(half);
+    case EYAS_VMVX_CONTRACT_F32: memcpy(&single, p, 4); return single;
+    case EYAS_VMVX_CONTRACT_F64: memcpy(&wide, p, 8); return wide;
+    case EYAS_VMVX_CONTRACT_F16: memcpy(&half, p, 2); return eyas_half_to_double(half);
     case EYAS_VMVX_CONTRACT_BF16:
       memcpy(&half, p, 2);
       bits = (uint32_t)half << 16;
@@ -326,14 +315,10 @@ static void put_element(char* p, int type, int special) {
 
 static double element(const char* p, int type, size_t i) {
   switch (type) {
-    case EYAS_VMVX_TYPE_F32:
-      return ((const float*)p)[i];
-    case EYAS_VMVX_TYPE_F64:
-      return ((const double*)p)[i];
-    case EYAS_VMVX_TYPE_I8:
-      return ((const int8_t*)p)[i];
-    default:
-      return ((const int32_t*)p)[i];
+    case EYAS_VMVX_TYPE_F32: return ((const float*)p)[i];
+    case EYAS_VMVX_TYPE_F64: return ((const double*)p)[i];
+    case EYAS_VMVX_TYPE_I8: return ((const int8_t*)p)[i];
+    default: return ((const int32_t*)p)[i];
   }
 }
 
@@ -454,9 +439,6 @@ static void test_choice(void) {
   CHECK(eyas_uk_products(NULL) != NULL);
   CHECK(eyas_uk_products("portable") == &eyas_uk_products_portable);
   CHECK(eyas_uk_products("no such set") == NULL);
-  setenv("EYAS_VMVX_KERNELS", "portable", 1);
-  CHECK(eyas_uk_products(NULL) == &eyas_uk_products_portable);
-  unsetenv("EYAS_VMVX_KERNELS");
 }
 
 // A test takes seconds; `products_test 2000` looks longer.

@@ -22,7 +22,8 @@ static void check_random(unsigned seed, uint32_t count) {
     sum += (sizes[i] + 63) / 64 * 64;
     CHECK(offsets[i] >= 0 && offsets[i] % 64 == 0 && offsets[i] + sizes[i] <= total);
     for (uint32_t j = 0; j < i; ++j) {
-      bool alive = lifetimes[2 * i] <= lifetimes[2 * j + 1] && lifetimes[2 * j] <= lifetimes[2 * i + 1];
+      bool alive =
+          lifetimes[2 * i] <= lifetimes[2 * j + 1] && lifetimes[2 * j] <= lifetimes[2 * i + 1];
       bool apart = offsets[i] + sizes[i] <= offsets[j] || offsets[j] + sizes[j] <= offsets[i];
       CHECK(!alive || apart || !sizes[i] || !sizes[j]);
     }

@@ -1,5 +1,5 @@
-// State variables of a context: first values, calls of several threads, reads and writes between them,
-// and what a call that fails leaves behind. The module is written here byte by byte.
+// State variables of a context: first values, calls of several threads, reads and writes between
+// them, and what a call that fails leaves behind. The module is written here byte by byte.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -16,14 +16,22 @@ static void put(bytes_t* b, const void* data, size_t length) {
   memcpy(b->data + b->length, data, length);
   b->length += length;
 }
-static void put_u16(bytes_t* b, uint16_t value) { put(b, &value, 2); }
-static void put_u32(bytes_t* b, uint32_t value) { put(b, &value, 4); }
-static void put_u64(bytes_t* b, uint64_t value) { put(b, &value, 8); }
+static void put_u16(bytes_t* b, uint16_t value) {
+  put(b, &value, 2);
+}
+static void put_u32(bytes_t* b, uint32_t value) {
+  put(b, &value, 4);
+}
+static void put_u64(bytes_t* b, uint64_t value) {
+  put(b, &value, 8);
+}
 static void put_text(bytes_t* b, const char* text) {
   put_u32(b, (uint32_t)strlen(text));
   put(b, text, strlen(text));
 }
-static void align(bytes_t* b) { b->length = (b->length + 63) / 64 * 64; }
+static void align(bytes_t* b) {
+  b->length = (b->length + 63) / 64 * 64;
+}
 
 // calls += 1; fails when the argument is not 0.
 static void put_code(bytes_t* b) {
@@ -55,7 +63,8 @@ static void put_program(bytes_t* b, uint32_t state_parameter) {
   put_u32(&sections[1], 0);
   put_u32(&sections[2], 0);
   put_u32(&sections[3], 1), put_text(&sections[3], "w"), put_u32(&sections[3], EYAS_DTYPE_U8);
-  put_u32(&sections[3], 1), put_u64(&sections[3], 4), put_u64(&sections[3], 0), put_u64(&sections[3], 4);
+  put_u32(&sections[3], 1), put_u64(&sections[3], 4), put_u64(&sections[3], 0),
+      put_u64(&sections[3], 4);
   put_text(&sections[3], ""), put_text(&sections[3], "");
   put_u32(&sections[4], 0);
   put_u32(&sections[5], 1), put_text(&sections[5], "main"), put_u32(&sections[5], 0);
@@ -100,7 +109,8 @@ static void put_module(bytes_t* b, uint32_t state_parameter) {
   }
   size_t end = b->length;
   b->length = 64;
-  put(b, "EYASIDX", 8), put_u32(b, 1), put_u32(b, 3), put_u32(b, (uint32_t)(20 + index.length + 32));
+  put(b, "EYASIDX", 8), put_u32(b, 1), put_u32(b, 3),
+      put_u32(b, (uint32_t)(20 + index.length + 32));
   put(b, index.data, index.length);
   b->length = end;
 }
@@ -148,7 +158,8 @@ static void test_failure(void) {
   int64_t seven = 7;
   CHECK_OK(call(0));
   eyas_tensor_t wrong = {.data = &seven, .dtype = EYAS_DTYPE_I32};
-  CHECK_FAILS(eyas_context_invoke(context, 0, &wrong, 1, NULL, 0), INVALID_ARGUMENT, "argument 0 'x'");
+  CHECK_FAILS(eyas_context_invoke(context, 0, &wrong, 1, NULL, 0), INVALID_ARGUMENT,
+              "argument 0 'x'");
   CHECK(calls() == 1);  // refused before anything was written
   CHECK_FAILS(call(1), INVALID_ARGUMENT, "the argument is not 0");
   CHECK_FAILS(call(0), FAILED_PRECONDITION, "state 'calls' is undefined");
@@ -175,25 +186,78 @@ static void test_values(void) {
   CHECK_FAILS(eyas_context_state_set(context, 1, &longer), INVALID_ARGUMENT, "state 'bytes'");
 }
 
+// Values that stay on the device: what one call leaves is the next one's argument.
+static void test_buffers(void) {
+  eyas_tensor_t count, bytes;
+  CHECK_OK(eyas_context_state_reset(context));
+  CHECK_OK(eyas_context_state_get(context, 0, &count));
+  CHECK_OK(eyas_context_state_get(context, 1, &bytes));
+  CHECK_OK(eyas_context_invoke(context, 0, &count, 1, NULL, 0));  // 0
+  CHECK_OK(eyas_context_state_set(context, 0, &count));
+  CHECK(calls() == 0);
+  eyas_tensor_t narrow = count;
+  narrow.buffer = bytes.buffer;
+  CHECK_FAILS(eyas_context_invoke(context, 0, &narrow, 1, NULL, 0), INVALID_ARGUMENT,
+              "argument 0 'x': its buffer has 4 bytes, its elements take 8");
+  CHECK_FAILS(eyas_context_state_set(context, 0, &narrow), INVALID_ARGUMENT,
+              "state 'calls': its buffer");
+  eyas_hal_device_t* other = NULL;
+  eyas_tensor_t foreign = count;
+  CHECK_OK(eyas_hal_device_create("local-task", NULL, &other));  // whichever this one is
+  CHECK_OK(eyas_hal_buffer_allocate(other, 0, EYAS_HAL_USAGE_ALL, 8, &foreign.buffer));
+  CHECK_FAILS(eyas_context_invoke(context, 0, &foreign, 1, NULL, 0), INVALID_ARGUMENT,
+              "another device (local-task)");
+  eyas_hal_buffer_release(foreign.buffer);
+  eyas_hal_device_release(other);
+  eyas_hal_buffer_release(count.buffer);
+  eyas_hal_buffer_release(bytes.buffer);
+}
+
+// Contexts of one loaded module share its weights and not their state.
+static void test_contexts(eyas_loaded_module_t* loaded) {
+  eyas_context_t *first = context, *second = NULL;
+  CHECK_OK(eyas_context_state_reset(first));
+  CHECK_OK(eyas_context_create(loaded, NULL, &second));
+  CHECK_OK(call(0));
+  context = second;
+  CHECK(calls() == 0);
+  CHECK_OK(call(0));
+  CHECK_OK(call(0));
+  CHECK(calls() == 2);
+  context = first;
+  CHECK(calls() == 1);
+  eyas_context_release(second);
+}
+
+static void test_on(const char* driver, eyas_module_t* module) {
+  CHECK_OK(eyas_hal_device_create(driver, NULL, &device));
+  eyas_context_options_t small = {.state_limit_bytes = 11};
+  eyas_loaded_module_t* loaded = NULL;
+  CHECK_OK(eyas_loaded_module_create(module, device, &loaded));
+  CHECK_FAILS(eyas_context_create(loaded, &small, &context), RESOURCE_EXHAUSTED, "state 'bytes'");
+  CHECK_OK(eyas_context_create(loaded, NULL, &context));
+  test_values();
+  test_threads();
+  test_failure();
+  test_buffers();
+  test_contexts(loaded);
+  eyas_loaded_module_release(loaded);
+  eyas_context_release(context);
+  eyas_hal_device_release(device);
+}
+
 int main(void) {
   static bytes_t file;
   eyas_module_options_t options = {.skip_digests = true};
   eyas_module_t* module = NULL;
-  CHECK_OK(eyas_hal_device_create("local-sync", NULL, &device));
   put_module(&file, 1);  // there is one parameter
-  CHECK_FAILS(eyas_module_from_memory(file.data, file.length, &options, NULL, NULL, &module), CORRUPT,
-              "state 1 'bytes' has an impossible type, first value or name");
+  CHECK_FAILS(eyas_module_from_memory(file.data, file.length, &options, NULL, NULL, &module),
+              CORRUPT, "state 1 'bytes' has an impossible type, first value or name");
   put_module(&file, 0);
-  if (!CHECK_OK(eyas_module_from_memory(file.data, file.length, &options, NULL, NULL, &module))) return 1;
+  if (!CHECK_OK(eyas_module_from_memory(file.data, file.length, &options, NULL, NULL, &module)))
+    return 1;
   CHECK(eyas_module_state_count(module) == 2 && !eyas_module_state(module, 2));
-  eyas_context_options_t small = {.state_limit_bytes = 11};
-  CHECK_FAILS(eyas_context_create(module, device, &small, &context), RESOURCE_EXHAUSTED, "state 'bytes'");
-  CHECK_OK(eyas_context_create(module, device, NULL, &context));
-  test_values();
-  test_threads();
-  test_failure();
-  eyas_context_release(context);
+  for (size_t i = 0; i < eyas_hal_driver_count(); ++i) test_on(eyas_hal_driver_name(i), module);
   eyas_module_release(module);
-  eyas_hal_device_release(device);
   return check_summary("state");
 }

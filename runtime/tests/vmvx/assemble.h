@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "hal/check.h"
-#include "vmvx/vmvx.h"
+#include "vmvx/settings.h"
 
 enum { MAX_BYTES = 1 << 16 };
 
@@ -59,6 +59,7 @@ static inline void put_function(bytes_t* b, header_t h, const bytes_t* code) {
   put(b, h.bindings, 4);
   put(b, h.constants, 4);
   put(b, h.writes, 8);
+  for (uint32_t i = 64; i < h.bindings; i += 64) put(b, 0, 8);
   put(b, h.data_bytes, 4);
   if (h.data_bytes) memcpy(b->data + b->count, h.data, h.data_bytes);
   b->count += h.data_bytes;
@@ -68,21 +69,34 @@ static inline void put_function(bytes_t* b, header_t h, const bytes_t* code) {
 }
 
 // Loads from memory of the exact length, so that a read past the end is seen.
-static inline eyas_status_t load_bytes(const bytes_t* b, eyas_vmvx_executable_t** out) {
+static inline eyas_status_t load_bytes_for(const bytes_t* b, const char* kernels, unsigned width,
+                                           eyas_vmvx_executable_t** out) {
+  eyas_vmvx_settings_t settings;
+  EYAS_RETURN_IF_ERROR(eyas_vmvx_settings(kernels, width, &settings));
   uint8_t* exact = malloc(b->count ? b->count : 1);
   memcpy(exact, b->data, b->count);
-  eyas_status_t status = eyas_vmvx_load(exact, b->count, out);
+  eyas_status_t status = eyas_vmvx_load(exact, b->count, &settings, out);
   free(exact);
   return status;
 }
 
-static inline eyas_status_t load_function(header_t header, const bytes_t* code,
-                                          eyas_vmvx_executable_t** out) {
+static inline eyas_status_t load_bytes(const bytes_t* b, eyas_vmvx_executable_t** out) {
+  return load_bytes_for(b, NULL, 0, out);
+}
+
+static inline eyas_status_t load_function_for(header_t header, const bytes_t* code,
+                                              const char* kernels, unsigned width,
+                                              eyas_vmvx_executable_t** out) {
   static bytes_t b;
   if (!header.name) header.name = "f";
   put_start(&b, 1);
   put_function(&b, header, code);
-  return load_bytes(&b, out);
+  return load_bytes_for(&b, kernels, width, out);
+}
+
+static inline eyas_status_t load_function(header_t header, const bytes_t* code,
+                                          eyas_vmvx_executable_t** out) {
+  return load_function_for(header, code, NULL, 0, out);
 }
 
 typedef struct binding_t {
@@ -96,12 +110,14 @@ typedef struct launch_t {
   uint32_t workgroups[3];  // 0: 1
   uint64_t scratch_bytes;  // 0: the least that a device gives
   uint64_t budget;
+  const char* kernels;  // NULL: the best of this CPU
+  unsigned width;       // 0: what suits them
 } launch_t;
 
 // Runs all workgroups of a function; a status as a device would give it.
 static inline eyas_status_t launch(header_t header, const bytes_t* code, launch_t l) {
   eyas_vmvx_executable_t* executable = NULL;
-  eyas_status_t status = load_function(header, code, &executable);
+  eyas_status_t status = load_function_for(header, code, l.kernels, l.width, &executable);
   if (status) return status;
   void* pointers[8];
   uint64_t sizes[8], count = 1;

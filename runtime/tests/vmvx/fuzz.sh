@@ -19,7 +19,7 @@ mkdir -p "$build/objects" "$build/corpus"
 flags="-std=c11 -O1 -g -D_GNU_SOURCE -w -I$runtime/include -I$runtime/src -I$runtime/tests -I$build"
 checks="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all"
 for source in "$runtime"/src/vmvx/*.c "$runtime"/src/ukernel/*.c "$runtime"/src/module/reader.c \
-  "$runtime"/src/base/status.c "$runtime"/src/base/cpu*.c "$runtime"/src/hal/local/half.c; do
+  "$runtime"/src/base/status.c "$runtime"/src/base/cpu*.c "$runtime"/src/base/half.c; do
   name=$(echo "${source#"$runtime"/src/}" | tr / _)
   object=$build/objects/$name.o
   changed=$(find "$(dirname "$source")" "$runtime/../src/eyas/module/vmvx_isa.py" -newer "$object" -type f 2>/dev/null) || true

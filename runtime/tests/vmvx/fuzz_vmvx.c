@@ -15,7 +15,7 @@
 
 #include "eyas/executable.h"
 #include "ukernel/ukernel.h"
-#include "vmvx/vmvx.h"
+#include "vmvx/settings.h"
 
 enum { BINDING_BYTES = 4096, MAX_BINDINGS = 8, BUDGET = 2000, MAX_CODE_BYTES = 1 << 14 };
 
@@ -43,23 +43,25 @@ static void prepare(void) {
 }
 
 // Every set of microkernels that this CPU runs and every width: the bytes decide which.
-static void choose_settings(const uint8_t* data, size_t length) {
+static eyas_vmvx_settings_t choose_settings(const uint8_t* data, size_t length) {
   static const char* const sets[] = {"", "portable", "sse2", "avx2", "avx512", "neon", "rvv"};
-  static const char* const widths[] = {"", "1", "2", "4", "8"};
+  static const unsigned widths[] = {0, 1, 2, 4, 8};
   uint32_t hash = 2166136261u;
   for (size_t i = 0; i < length; ++i) hash = (hash ^ data[i]) * 16777619u;
   hash ^= hash >> 15;
   const char* set = sets[hash % 7];
   if (!eyas_uk_products(set)) set = "";
-  setenv("EYAS_VMVX_KERNELS", set, 1);
-  setenv("EYAS_VMVX_WIDTH", widths[hash / 7 % 5], 1);
+  eyas_vmvx_settings_t settings;
+  eyas_status_t status = eyas_vmvx_settings(set, widths[hash / 7 % 5], &settings);
+  if (status) abort();
+  return settings;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t length) {
   if (!scratch) prepare();
-  choose_settings(data, length);
+  const eyas_vmvx_settings_t settings = choose_settings(data, length);
   eyas_vmvx_executable_t* executable = NULL;
-  eyas_status_t status = eyas_vmvx_load(data, length, &executable);
+  eyas_status_t status = eyas_vmvx_load(data, length, &settings, &executable);
   if (status) {
     eyas_status_free(status);
     return 0;
@@ -119,7 +121,7 @@ static size_t instruction_bytes(const uint8_t* code, size_t at, size_t end) {
 
 // The first function of an executable.
 typedef struct parts_t {
-  size_t counts;       // scalars, tiles, bindings, constants; then the writes mask
+  size_t counts;  // scalars, tiles, bindings, constants; then the writes mask
   size_t data, data_bytes;
   size_t code, code_bytes;
 } parts_t;
@@ -278,10 +280,11 @@ static size_t insert(uint8_t* b, size_t length, size_t max_length, const parts_t
     bytes = 2;
     for (const char* kind = eyas_vmvx_op_info(op).format; *kind; ++kind) {
       int units = units_of(*kind);
-      uint64_t value = *kind == 'q' ? (uint64_t)telling()
+      uint64_t value = *kind == 'q'                   ? (uint64_t)telling()
                        : *kind == 'S' || *kind == 's' ? below(get(b + p->counts, 4))
                        : *kind == 'T' || *kind == 't' ? below(get(b + p->counts + 4, 4))
-                       : *kind == 'L' ? 0 : below(6);
+                       : *kind == 'L'                 ? 0
+                                                      : below(6);
       set(made + bytes, value, 2 * units);
       bytes += 2 * (size_t)units;
     }

@@ -136,15 +136,15 @@ static void test_types(void) {
 }
 
 // One access of `bytes` at an offset of binding 1.
-#define ACCESS(expected, text, offset, ...)          \
-  do {                                               \
-    start();                                         \
-    OP(&code, CONST, 2, offset);                     \
-    OP(&code, ADD, 3, 1, 2);                         \
-    OP(&code, CONST, 6, 1);                          \
-    OP(&code, __VA_ARGS__);                          \
-    RETURN(&code);                                   \
-    CHECK_##expected(text);                          \
+#define ACCESS(expected, text, offset, ...) \
+  do {                                      \
+    start();                                \
+    OP(&code, CONST, 2, offset);            \
+    OP(&code, ADD, 3, 1, 2);                \
+    OP(&code, CONST, 6, 1);                 \
+    OP(&code, __VA_ARGS__);                 \
+    RETURN(&code);                          \
+    CHECK_##expected(text);                 \
   } while (0)
 #define CHECK_FINE(text) CHECK_OK(run_two())
 #define CHECK_BAD(text) CHECK_FAILS(run_two(), INTERNAL, text)
@@ -238,9 +238,9 @@ static void test_distinct(void) {
     int64_t rows, columns, row_bytes, column_bytes;
     bool fine;
   } rows[] = {
-      {4, 4, 16, 4, true},  {4, 4, 4, 16, true},  {4, 4, -16, 4, false}, {4, 4, 12, 4, false},
-      {4, 4, 16, 3, false}, {1, 4, 0, 4, true},   {4, 1, 4, 0, true},    {4, 1, 3, 0, false},
-      {1, 4, 0, 0, false},  {2, 2, 0, 4, false},  {1, 1, 0, 0, true},    {2, 3, 4, 8, true},
+      {4, 4, 16, 4, true},  {4, 4, 4, 16, true}, {4, 4, -16, 4, false}, {4, 4, 12, 4, false},
+      {4, 4, 16, 3, false}, {1, 4, 0, 4, true},  {4, 1, 4, 0, true},    {4, 1, 3, 0, false},
+      {1, 4, 0, 0, false},  {2, 2, 0, 4, false}, {1, 1, 0, 0, true},    {2, 3, 4, 8, true},
       {2, 3, 4, 7, false},
   };
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {

@@ -33,17 +33,17 @@ static void expect(int line, uint32_t op, int64_t got, int64_t wanted) {
           (long long)wanted);
 }
 
-#define ONE(name, a, wanted)                                                                   \
-  expect(__LINE__, EYAS_VMVX_OP_##name,                                                        \
-         compute(EYAS_VMVX_OP_##name, (const int64_t[]){a}, 1, 0), (int64_t)(wanted))
-#define TWO(name, a, b, wanted)                                                                \
-  expect(__LINE__, EYAS_VMVX_OP_##name,                                                        \
+#define ONE(name, a, wanted)                                                                      \
+  expect(__LINE__, EYAS_VMVX_OP_##name, compute(EYAS_VMVX_OP_##name, (const int64_t[]){a}, 1, 0), \
+         (int64_t)(wanted))
+#define TWO(name, a, b, wanted)         \
+  expect(__LINE__, EYAS_VMVX_OP_##name, \
          compute(EYAS_VMVX_OP_##name, (const int64_t[]){a, b}, 2, 0), (int64_t)(wanted))
-#define THREE(name, a, b, c, wanted)                                                           \
-  expect(__LINE__, EYAS_VMVX_OP_##name,                                                        \
+#define THREE(name, a, b, c, wanted)    \
+  expect(__LINE__, EYAS_VMVX_OP_##name, \
          compute(EYAS_VMVX_OP_##name, (const int64_t[]){a, b, c}, 3, 0), (int64_t)(wanted))
-#define BITS(name, a, bits, wanted)                                                            \
-  expect(__LINE__, EYAS_VMVX_OP_##name,                                                        \
+#define BITS(name, a, bits, wanted)     \
+  expect(__LINE__, EYAS_VMVX_OP_##name, \
          compute(EYAS_VMVX_OP_##name, (const int64_t[]){a}, 1, bits), (int64_t)(wanted))
 
 static void test_integers(void) {

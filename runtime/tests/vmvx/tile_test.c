@@ -15,7 +15,6 @@ static uint32_t random_u32(void) {
   return (uint32_t)(seed >> 33);
 }
 
-
 static bool covers(int result, int operand) {
   return !(result & ~operand & 3);  // a bit says that a dimension is missing
 }
@@ -149,14 +148,10 @@ static void attempt(const trial_t* t, struct shape_t s, int modes, const int* ti
 
 static void test_modes(void) {
   static const trial_t trials[] = {
-      {EYAS_VMVX_OP_TFNEG_F32, 1, {4}, 4, 0},
-      {EYAS_VMVX_OP_TTRUNCF_F64_F32, 1, {8}, 4, 0},
-      {EYAS_VMVX_OP_TEXTF_F32_F64, 1, {4}, 8, 0},
-      {EYAS_VMVX_OP_TFSUB_F32, 2, {4, 4}, 4, 0},
-      {EYAS_VMVX_OP_TISUB_I8, 2, {1, 1}, 1, 0},
-      {EYAS_VMVX_OP_TFCMP_OLT_F64, 2, {8, 8}, 1, 0},
-      {EYAS_VMVX_OP_TFMA_F32, 3, {4, 4, 4}, 4, 0},
-      {EYAS_VMVX_OP_TPICK, 3, {1, 4, 4}, 4, 4},
+      {EYAS_VMVX_OP_TFNEG_F32, 1, {4}, 4, 0},      {EYAS_VMVX_OP_TTRUNCF_F64_F32, 1, {8}, 4, 0},
+      {EYAS_VMVX_OP_TEXTF_F32_F64, 1, {4}, 8, 0},  {EYAS_VMVX_OP_TFSUB_F32, 2, {4, 4}, 4, 0},
+      {EYAS_VMVX_OP_TISUB_I8, 2, {1, 1}, 1, 0},    {EYAS_VMVX_OP_TFCMP_OLT_F64, 2, {8, 8}, 1, 0},
+      {EYAS_VMVX_OP_TFMA_F32, 3, {4, 4, 4}, 4, 0}, {EYAS_VMVX_OP_TPICK, 3, {1, 4, 4}, 4, 4},
       {EYAS_VMVX_OP_TPICK, 3, {1, 8, 8}, 8, 8},
   };
   static const int tiles[][3] = {{1, 2, 3}, {0, 1, 2}, {1, 0, 2}, {1, 2, 0}, {0, 0, 0}, {1, 1, 1}};

@@ -1,24 +1,24 @@
 // What the loader refuses: each malformed executable with a message that names the fault.
 #include "vmvx/assemble.h"
 
-#define REFUSED(header, code, text)                                            \
-  do {                                                                         \
-    eyas_vmvx_executable_t* executable_ = NULL;                                \
-    CHECK_FAILS(load_function(header, code, &executable_), CORRUPT, text);     \
-    CHECK(executable_ == NULL);                                                \
+#define REFUSED(header, code, text)                                        \
+  do {                                                                     \
+    eyas_vmvx_executable_t* executable_ = NULL;                            \
+    CHECK_FAILS(load_function(header, code, &executable_), CORRUPT, text); \
+    CHECK(executable_ == NULL);                                            \
   } while (0)
 
 static const header_t plain = {
     .scalars = 4, .tiles = 4, .bindings = 2, .constants = 1, .writes = 2};
 
 // One instruction that must be refused, then a return.
-#define REFUSED_OP(text, name, ...)     \
-  do {                                  \
-    static bytes_t code_;               \
-    code_.count = 0;                    \
-    OP(&code_, name, __VA_ARGS__);      \
-    RETURN(&code_);                     \
-    REFUSED(plain, &code_, text);       \
+#define REFUSED_OP(text, name, ...) \
+  do {                              \
+    static bytes_t code_;           \
+    code_.count = 0;                \
+    OP(&code_, name, __VA_ARGS__);  \
+    RETURN(&code_);                 \
+    REFUSED(plain, &code_, text);   \
   } while (0)
 
 static void test_container(void) {
@@ -36,7 +36,7 @@ static void test_container(void) {
   CHECK(function == eyas_vmvx_function(executable, 1));
   CHECK(strcmp(eyas_vmvx_function_name(function), "second") == 0);
   CHECK(eyas_vmvx_function_bindings(function) == 1 && eyas_vmvx_function_constants(function) == 2);
-  CHECK(eyas_vmvx_function_writes(function) == 1);
+  CHECK(eyas_vmvx_function_writes(function, 0) && !eyas_vmvx_function_writes(function, 1));
   CHECK(eyas_vmvx_function(executable, 2) == NULL);
   CHECK_FAILS(eyas_vmvx_lookup(executable, "third", &function), NOT_FOUND, "no function 'third'");
   eyas_vmvx_unload(executable);
@@ -134,11 +134,11 @@ static void test_operands(void) {
 
 static void test_modes(void) {
   REFUSED_OP("modes have unknown bits", TFADD_F32, 0, 0, 0, 256);
-  REFUSED_OP("lacks a dimension", TFADD_F32, 0, 0, 0, 1 << 6);          // FULL to ROW
+  REFUSED_OP("lacks a dimension", TFADD_F32, 0, 0, 0, 1 << 6);               // FULL to ROW
   REFUSED_OP("lacks a dimension", TFADD_F32, 0, 0, 0, 1 << 6 | 1 | 2 << 2);  // ROW, COLUMN to ROW
-  REFUSED_OP("lacks a dimension", TFNEG_F32, 0, 0, 3 << 6 | 2);         // COLUMN to ONE
-  REFUSED_OP("lacks a dimension", TFNEG_F32, 0, 0, 1 << 2);             // a second operand's bits
-  REFUSED_OP("lacks a dimension", TLOAD, 0, 0, 0, 0, 0, 1);             // any operand's bits
+  REFUSED_OP("lacks a dimension", TFNEG_F32, 0, 0, 3 << 6 | 2);              // COLUMN to ONE
+  REFUSED_OP("lacks a dimension", TFNEG_F32, 0, 0, 1 << 2);  // a second operand's bits
+  REFUSED_OP("lacks a dimension", TLOAD, 0, 0, 0, 0, 0, 1);  // any operand's bits
   REFUSED_OP("lacks a dimension", TSTORE, 0, 0, 0, 0, 0, 2 << 6, 1);
   REFUSED_OP("lacks a dimension", TPICK, 0, 0, 0, 0, 4, 2 << 6 | 2 | 2 << 2 | 1 << 4);
 }
@@ -177,24 +177,18 @@ static void test_noise(void) {
 }
 
 static void test_settings(void) {
+  eyas_vmvx_settings_t settings;
+  CHECK_FAILS(eyas_vmvx_settings(NULL, 3, &settings), INVALID_ARGUMENT,
+              "width of VMVX tiles is 3; allowed are 1, 2, 4 and 8");
+  CHECK_FAILS(eyas_vmvx_settings(NULL, 16, &settings), INVALID_ARGUMENT, "tiles is 16");
+  CHECK_FAILS(eyas_vmvx_settings("none-such", 0, &settings), INVALID_ARGUMENT,
+              "no VMVX microkernels 'none-such'; it has: ");
+  CHECK_OK(eyas_vmvx_settings("portable", 4, &settings));
+  CHECK(strcmp(settings.products->name, "portable") == 0 && settings.width == 4);
+  CHECK_OK(eyas_vmvx_settings("", 0, &settings));
+  CHECK(settings.width == settings.products->width);
   static bytes_t code;
-  code.count = 0;
-  RETURN(&code);
-  eyas_vmvx_executable_t* executable = NULL;
-  setenv("EYAS_VMVX_WIDTH", "3", 1);
-  CHECK_FAILS(load_function(plain, &code, &executable), INVALID_ARGUMENT,
-              "EYAS_VMVX_WIDTH is '3'; allowed are 1, 2, 4 and 8");
-  setenv("EYAS_VMVX_WIDTH", "16", 1);
-  CHECK_FAILS(load_function(plain, &code, &executable), INVALID_ARGUMENT,
-              "EYAS_VMVX_WIDTH is '16'");
-  unsetenv("EYAS_VMVX_WIDTH");
-  setenv("EYAS_VMVX_KERNELS", "none-such", 1);
-  CHECK_FAILS(load_function(plain, &code, &executable), INVALID_ARGUMENT,
-              "EYAS_VMVX_KERNELS is 'none-such'");
-  unsetenv("EYAS_VMVX_KERNELS");
-  for (int width = 1; width <= 8; width *= 2) {
-    char text[2] = {(char)('0' + width), 0};
-    setenv("EYAS_VMVX_WIDTH", text, 1);
+  for (unsigned width = 1; width <= 8; width *= 2) {
     code.count = 0;
     OP(&code, WIDTH, 1);
     OP(&code, BINDING, 0, 0);
@@ -202,10 +196,9 @@ static void test_settings(void) {
     RETURN(&code);
     int64_t seen = 0;
     CHECK_OK(launch((header_t){.scalars = 2, .bindings = 1, .writes = 1}, &code,
-                    (launch_t){.bindings = {{&seen, 8}}}));
+                    (launch_t){.bindings = {{&seen, 8}}, .width = width}));
     CHECK(seen == width);
   }
-  unsetenv("EYAS_VMVX_WIDTH");
 }
 
 int main(void) {

@@ -11,6 +11,8 @@ import typer
 from eyas.cli.common import (
     ENTRY_HELP,
     INPUT_HELP,
+    TARGET_HELP,
+    VARIANT_HELP,
     choose_entry,
     make_inputs,
     open_module,
@@ -32,7 +34,9 @@ def command(
     module: Annotated[Path, typer.Argument(help="A .eyas module, or a model, which is compiled first.")],
     input: Annotated[list[str] | None, typer.Option("-i", "--input", help=INPUT_HELP)] = None,
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
+    target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
+    variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into two seconds]")] = None,
     per_dispatch: Annotated[
@@ -45,7 +49,7 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="All numbers as JSON.")] = False,
 ) -> None:
     """Measure a module: median, spread, and GFLOP/s where known."""
-    loaded = open_module(module, device, threads, quiet=json)
+    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant)
     function = choose_entry(loaded, entry)
     inputs = make_inputs(input or [], loaded.functions[function].signature)
     times = measure(loaded, inputs, runs, function)
@@ -54,7 +58,7 @@ def command(
     report: dict[str, Any] = {
         "module": str(module),
         "target": loaded.manifest.get("provenance", {}).get("target", ""),
-        "device": {"driver": device, **loaded.device},
+        "device": loaded.device.info(),
         **statistics(times),
         "flops": flops,
         "gflop_per_s": round(flops / (statistics(times)["median_us"] * 1e3), 3) if flops else None,
@@ -102,7 +106,7 @@ def profile(module: Module, inputs: list[Any], runs: int, entry: str = "") -> li
 
     function = choose_entry(module, entry)
     measured = module.profile(*inputs, runs=runs, entry=function)
-    report = make_report(module.manifest, function, measured, [], this_machine(module._device))
+    report = make_report(module.manifest, function, measured, [], this_machine(module.device))
     kernels: dict[str, list[Dispatch]] = {}
     for dispatch in report.dispatches:
         kernels.setdefault(dispatch.kernel, []).append(dispatch)

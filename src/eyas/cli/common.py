@@ -26,17 +26,33 @@ INPUT_HELP = (
 )
 
 
-def open_module(path: Path, device: str, threads: int | None, quiet: bool = False, target: str = "llvm-cpu") -> Module:
+TARGET_HELP = "What a model is compiled for; see `eyas targets`. [default: this machine]"
+VARIANT_HELP = "Of a module with several: a target, or a part of it. [default: the best that runs here]"
+
+
+def open_module(
+    path: Path,
+    device: str,
+    threads: int | None,
+    quiet: bool = False,
+    target: str = "",
+    variant: str | None = None,
+) -> Module:
     """A `.eyas` file, or a model that is compiled first."""
     if not path.is_file():
         raise EyasError(f"no such file: '{path}'")
     if path.suffix.lower() not in MODEL_ENDINGS:
+        if target:
+            raise UsageError(f"--target {target}: '{path}' is compiled already; give the model that it was made from")
         from eyas.runtime import load
 
-        return load(path, device=device, threads=threads)
+        return load(path, device=device, threads=threads, variant=variant)
+    if variant is not None:
+        raise UsageError(f"--variant {variant}: '{path}' is a model, which is compiled for one target")
     from eyas.api import compile
 
-    return compile(str(path), device=device, threads=threads, target=target, progress=False if quiet else None)
+    shown = False if quiet else None
+    return compile(str(path), device=device, threads=threads, target=target or "llvm-cpu", progress=shown)
 
 
 ENTRY_HELP = "Which entry point to call. [default: main, or the only one]"
@@ -139,6 +155,8 @@ def _make_input(spec: str, seed: int) -> tuple[str | None, np.ndarray]:
         return left, array
     shape, dtype = parse_shape(left)
     if value == "random":
+        from eyas.program.examples import random_array
+
         return None, random_array(shape, dtype, seed)
     try:
         values = np.array([float(item) for item in value.split(",")])
@@ -171,24 +189,12 @@ def _load_arrays(path: str) -> dict[str, np.ndarray]:
 
 def _from_signature(argument: Any, seed: int) -> np.ndarray:
     from eyas.program.dtypes import numpy_dtype
+    from eyas.program.examples import random_array
 
     if not all(isinstance(dim, int) for dim in argument.dims):
         sizes = "x".join("N" if isinstance(dim, str) else str(dim) for dim in argument.dims)
         raise UsageError(f"'{argument}' has no fixed size; give one: --input {sizes}x{argument.dtype}=random")
     return random_array(argument.dims, numpy_dtype("bool" if argument.dtype == "i1" else argument.dtype), seed)
-
-
-def random_array(shape: Sequence[int], dtype: np.dtype, seed: int) -> np.ndarray:
-    """Normal numbers; small non-negative ones for integers, which are often indices."""
-    import numpy as np
-
-    generator = np.random.default_rng(seed)
-    if dtype == np.bool_:
-        return generator.integers(0, 2, shape).astype(bool)
-    if dtype.name.startswith(("int", "uint")):
-        bits = int(dtype.name.lstrip("uint"))
-        return generator.integers(0, min(100, 1 << (bits - 1)), shape).astype(dtype)
-    return generator.standard_normal(shape).astype(dtype)
 
 
 def print_json(data: Any) -> None:

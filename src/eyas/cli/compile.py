@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +13,7 @@ from eyas.cli.common import example_inputs, print_json, show_bytes
 from eyas.errors import EyasError, UsageError
 
 if TYPE_CHECKING:
-    from eyas.pipelines.compiler import Compilation
-    from eyas.pipelines.module_cache import ModuleCache
-    from eyas.pipelines.phases import Options, Phase
+    from eyas.pipelines.request import Phase
 
 NAME = "compile"
 
@@ -25,7 +21,9 @@ NAME = "compile"
 def command(
     model: Annotated[Path, typer.Argument(help=".onnx, .pt2, .mlir, .mlirbc or .stablehlo; with --from, a dump.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="[default: MODEL with .eyas or .mlir]")] = None,
-    target: Annotated[str, typer.Option(help="See `eyas targets`.")] = "llvm-cpu",
+    target: Annotated[
+        list[str] | None, typer.Option(help="See `eyas targets`; repeated, a variant for each. [default: llvm-cpu]")
+    ] = None,
     input: Annotated[
         list[str] | None, typer.Option(help="Fixes a dynamic input: 1x3x224x224xf32, or NAME=1x3x224x224xf32.")
     ] = None,
@@ -47,53 +45,49 @@ def command(
 ) -> None:
     """Compile a model into a module."""
     from eyas.cache.store import open_store
-    from eyas.frontends.collection import paused_collection
-    from eyas.module.container import read
-    from eyas.pipelines.module_cache import ModuleCache
-    from eyas.pipelines.phases import Options, Phase
+    from eyas.cli.reproducer import CommandWatcher
+    from eyas.pipelines import driver
+    from eyas.pipelines.request import Phase, Request, Services
+    from eyas.targets import best_first, parse_targets
 
     begin = time.perf_counter()
     last = _phase(to, "--to") if to else Phase.VM
-    first = _phase(from_, "--from") if from_ else None
-    _check(model, output, external_weights, first, last, bool(input))
-    store = None if no_cache else open_store()
-    options = Options(target, tuple(disable or ()), max_arena, workers, store=store)
+    after = _phase(from_, "--from") if from_ else None
+    _check(model, output, external_weights, after, last, bool(input))
     output = output or model.with_suffix(".mlir" if to else ".eyas")
     if output.exists() and output.samefile(model):
         raise UsageError(f"'{output}' would overwrite the model; choose another with -o")
-    modules = fingerprint = None
-    if first is None and not to and not external_weights:
-        modules = ModuleCache.of(store, target, options.disable, max_arena)
-    if modules is not None:
-        fingerprint = _fingerprint(model, input or [], modules)
-        output.parent.mkdir(parents=True, exist_ok=True)
-        if fingerprint is not None and not dump_phases and modules.copy(fingerprint, output):
-            _report(_summary(output, read(output, verify=False).manifest, begin, {}), quiet, json)
-            return
-    with paused_collection():
-        compilation = _run(model, options, first, last, parameters, input or [], dump_phases, quiet or json)
+    arrays, named = example_inputs(input or [])
+    request = Request(
+        str(model) if after is None else _read_dump(model, parameters),
+        arrays,
+        named,
+        targets=parse_targets(target or "llvm-cpu"),
+        disable=tuple(disable or ()),
+        max_arena_bytes=max_arena,
+        after=after,
+        last=last,
+        external_weights=external_weights,
+    )
+    watchers = (CommandWatcher(), *_progress(quiet or json))
+    services = Services(None if no_cache else open_store(), workers, dump_phases, watchers)
     if to:
-        output.write_text(compilation.as_text())
+        output.write_text(driver.run(request, services).as_text())
         if not quiet and not json:
             print(f"{output}: the program after phase '{to}'")
         return
-    output.parent.mkdir(parents=True, exist_ok=True)
-    finished = compilation.finish(external_weights)
-    finished.write(output)
-    if modules is not None and fingerprint is not None:
-        modules.keep_copy(fingerprint, output)
-    _report(_summary(output, finished.manifest, begin, compilation.seconds), quiet, json)
+    result = driver.compile(request, services)
+    result.save(output)
+    summary = _summary(output, result.manifest, begin, dict(result.seconds))
+    if len(request.targets) > 1:
+        summary["variants"] = [str(one) for one in best_first(request.targets)]
+    _report(summary, quiet, json)
 
 
-def _fingerprint(model: Path, inputs: list[str], modules: ModuleCache) -> str | None:
-    """The digest by which this very compilation is found again; None for what has one only once it is imported."""
-    from eyas.frontends import frontend_of
-    from eyas.frontends.staging import stage
+def _read_dump(path: Path, parameters: Path | None) -> Any:
+    from eyas.pipelines.dumps import read_dump_file
 
-    if frontend_of(model) != "onnx":
-        return None
-    arrays, named = example_inputs(inputs)
-    return stage(str(model), arrays, named, None, modules.store.largest_bytes).fingerprint
+    return read_dump_file(path, parameters)
 
 
 def _report(summary: dict[str, Any], quiet: bool, json: bool) -> None:
@@ -104,7 +98,7 @@ def _report(summary: dict[str, Any], quiet: bool, json: bool) -> None:
 
 
 def _phase(name: str, option: str) -> Phase:
-    from eyas.pipelines.phases import Phase
+    from eyas.pipelines.request import Phase
 
     try:
         return Phase(name)
@@ -126,48 +120,12 @@ def _check(
         raise UsageError(f"--external-weights {external}: the file must be beside the module, in '{folder}'")
 
 
-def _run(
-    model: Path,
-    options: Options,
-    first: Phase | None,
-    last: Phase,
-    parameters: Path | None,
-    inputs: list[str],
-    dump: Path | None,
-    quiet: bool,
-) -> Compilation:
-    from eyas.cli import reproducer
-    from eyas.frontends import import_model
-    from eyas.pipelines.compiler import PARAMETERS_FILE, Compilation
-    from eyas.pipelines.phases import Phase
-
-    with _progress(quiet) as shown:
-        if shown is not None:
-            options = replace(options, on_kernel=shown.on_kernel)
-        if first is None:
-            arrays, named = example_inputs(inputs)
-            compilation = Compilation.of(import_model(str(model), *arrays, **named), options)
-        else:
-            from eyas.pipelines import weights_file
-
-            beside = model.parent / PARAMETERS_FILE
-            file = parameters or (beside if beside.exists() else None)
-            weights = weights_file.read(file) if file else {}
-            compilation = Compilation.resume(model.read_bytes(), options, weights, str(model))
-        reproducer.watch(compilation)
-        following = list(Phase)[0 if first is None else first.ordinal + 1 :]
-        if following:
-            on_phase = None if shown is None else lambda phase: shown.on_phase(phase, compilation)
-            compilation.run(following[0], last, dump, on_phase=on_phase)
-    return compilation
-
-
-def _progress(quiet: bool) -> Any:
+def _progress(quiet: bool) -> tuple[Any, ...]:
     if quiet or not sys.stderr.isatty():
-        return nullcontext()
+        return ()
     from eyas.pipelines.progress import CompileProgress
 
-    return CompileProgress()
+    return (CompileProgress(),)
 
 
 def _summary(output: Path, manifest: Any, begin: float, phases: dict[str, float]) -> dict[str, Any]:
@@ -185,7 +143,11 @@ def _summary(output: Path, manifest: Any, begin: float, phases: dict[str, float]
 
 
 def _print(summary: dict[str, Any]) -> None:
-    parts = [show_bytes(summary["bytes"]), f"{summary['kernels']} kernels for {summary['target']}"]
+    parts = [show_bytes(summary["bytes"])]
+    if variants := summary.get("variants"):
+        parts.append(f"variants for {', '.join(variants)}")
+    else:
+        parts.append(f"{summary['kernels']} kernels for {summary['target']}")
     if summary.get("arena_bytes"):
         parts.append(f"arena {show_bytes(summary['arena_bytes'])}")
     if summary["cached"]:

@@ -20,6 +20,9 @@ def command(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fal
     if json:
         print_json([asdict(device) for device in found])
     else:
-        rows: list[tuple[object, ...]] = [("device", "workers", "vmvx", "name")]
-        rows += [(one.driver, one.workers, f"{one.kernels} x {one.width}", one.name) for one in found]
+        rows: list[tuple[object, ...]] = [("device", "threads", "memory", "runs", "vmvx", "processor")]
+        for one in found:
+            memory = "the host's" if one.host_visible else "its own"
+            runs = ", ".join(one.formats)
+            rows.append((one.name, one.threads, memory, runs, f"{one.kernels} x {one.width}", one.description))
         print_table(rows, numbers=(1,))

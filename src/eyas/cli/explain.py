@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eyas.cli.common import ENTRY_HELP, INPUT_HELP, choose_entry, make_inputs, note, open_module
+from eyas.cli.common import ENTRY_HELP, INPUT_HELP, TARGET_HELP, choose_entry, make_inputs, note, open_module
 from eyas.errors import EyasError, UsageError
 
 NAME = "explain"
@@ -26,6 +26,7 @@ def command(
     model: Annotated[Path, typer.Argument(help="A .eyas module, or a model, which is compiled first.")],
     input: Annotated[list[str] | None, typer.Option("-i", "--input", help=INPUT_HELP)] = None,
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
+    target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into two seconds]")] = None,
@@ -45,7 +46,7 @@ def command(
 
     _check_files(json, html, trace)
     before = read_report(Path(against)) if against else None
-    loaded = open_module(model, device, threads, quiet=json == "-")
+    loaded = open_module(model, device, threads, quiet=json == "-", target=target)
     function = choose_entry(loaded, entry)
     inputs = make_inputs(input or [], loaded.functions[function].signature)
     report, events = explain(loaded, inputs, function, runs=runs, measure_machine=measure, name=str(model))

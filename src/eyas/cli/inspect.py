@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import print_json, print_table, show_bytes
+from eyas.cli.common import VARIANT_HELP, print_json, print_table, show_bytes
 from eyas.errors import EyasError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def command(
     kernels: Annotated[bool, typer.Option("--kernels", help="Every kernel, and why no other strategy.")] = False,
     parameters: Annotated[bool, typer.Option("--parameters", help="Every weight.")] = False,
     bytecode: Annotated[bool, typer.Option("--bytecode", help="The host program and bytecode, as text.")] = False,
+    variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     verify: Annotated[bool, typer.Option(help="Check every digest, which reads all weights.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Everything but bytecode as JSON.")] = False,
 ) -> None:
@@ -31,7 +32,10 @@ def command(
 
     if not module.is_file():
         raise EyasError(f"no such file: '{module}'")
-    opened = container.read(module, verify=verify)
+    opened = container.read(module, verify=verify, variant=variant)
+    here = chosen_here(module) if opened.variants else None
+    if here is not None and variant is None:
+        opened = container.read(module, verify=False, variant=here)
     if bytecode:
         from eyas.module import vmvx_executable
         from eyas.module.assembler import disassemble
@@ -43,6 +47,8 @@ def command(
                 print(f"\n{vmvx_executable.disassemble(functions)}", end="")
         return
     report = describe(module, opened)
+    if opened.variants:
+        report["variants"], report["runs_here"] = describe_variants(module, opened), here
     if json:
         print_json(report)
     else:
@@ -88,8 +94,54 @@ def describe(path: Path, opened: Container) -> dict[str, Any]:
     }
 
 
+def chosen_here(path: Path) -> str | None:
+    """The target of the variant that would run on this machine's default device, if one would."""
+    from eyas.errors import ModuleError
+    from eyas.runtime import _core
+    from eyas.runtime.device import DEFAULT, as_device
+
+    try:
+        return _core.Module.open(str(path), device=as_device(DEFAULT)).variant()
+    except ModuleError:
+        return None
+
+
+def describe_variants(path: Path, opened: Container) -> list[dict[str, Any]]:
+    """What each variant of a fat module takes, best first, and how much of the weights no other one uses."""
+    from eyas.module import container
+
+    parts = [container.read(path, verify=False, variant=one.name) for one in opened.variants]
+    places = [{(p.external, p.key, p.offset, p.bytes) for p in part.program.parameters} for part in parts]
+    rows = []
+    for number, (needs, part) in enumerate(zip(opened.variants, parts, strict=True)):
+        others = set().union(*places[:number], *places[number + 1 :])
+        rows.append(
+            {
+                "target": needs.target,
+                "name": needs.name,
+                "formats": sorted({format_ for format_, _ in needs.executables}),
+                "kernels": len(part.manifest.get("kernels", [])),
+                "code_bytes": sum(map(len, part.executables.values())),
+                "parameter_bytes": sum(place[-1] for place in places[number]),
+                "own_parameter_bytes": sum(place[-1] for place in places[number] - others),
+            }
+        )
+    return rows
+
+
+def _print_variants(variants: list[dict[str, Any]], here: str | None) -> None:
+    rows: list[tuple[Any, ...]] = [("variant", "kernels", "code", "weights", "of them its own", "")]
+    for one in variants:
+        sizes = (show_bytes(one[key]) for key in ("code_bytes", "parameter_bytes", "own_parameter_bytes"))
+        rows.append((one["target"], one["kernels"], *sizes, "runs here" if one["target"] == here else ""))
+    print_table(rows, numbers=(1, 2, 3, 4))
+    print()
+
+
 def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
     print(f"{report['module']}: {show_bytes(report['bytes'])}")
+    if "variants" in report:
+        _print_variants(report["variants"], report["runs_here"])
     rows = [(name.replace("_", " "), value) for name, value in report["provenance"].items() if value]
     rows += [("entry point", f"{name}{signature}") for name, signature in report["functions"].items()]
     rows += [("state", f"{name}: {one['type']}") for name, one in list(report["states"].items())[:_STATES_SHOWN]]
@@ -132,10 +184,10 @@ def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
 
 def _vmvx_here() -> dict[str, Any]:
     """What bytecode runs with on this machine: the module itself runs with any."""
-    from eyas.runtime import devices
+    from eyas.runtime.device import DEFAULT, shared_device
 
-    device = devices()[0]
-    return {"kernels": device.kernels, "width": device.width}
+    kernels, width = shared_device(DEFAULT).vmvx
+    return {"kernels": kernels, "width": width}
 
 
 def _plain_loops(kernels: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from eyas.cli import bench, cache, compile, devices, explain, inspect, opt, run, targets, verify, version
-from eyas.errors import EyasError
+from eyas.errors import EXTRA_OF, EyasError, MissingPackageError
 
 app = typer.Typer(
     name="eyas",
@@ -56,6 +56,8 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, ModuleNotFoundError) and error.name in EXTRA_OF:
+            _exit(f"error: {MissingPackageError(error.name, 'this command')}", MissingPackageError.exit_code)
         _report_bug(error, arguments)
 
 

@@ -28,14 +28,17 @@ def command(
         return
     if file is None:
         raise UsageError("give an MLIR file, or --list to see the passes")
-    from eyas.ir import PassPipeline, make_context, mlir, parse_module, raise_as_compile_error
+    from eyas.ir import make_context, mlir, parse_module, raise_as_compile_error
+    from eyas.passes import parse_pipeline
+    from eyas.pipelines.constants import evaluate_with
+    from eyas.pipelines.request import Services
 
     if str(file) != "-" and not file.is_file():
         raise EyasError(f"no such file: '{file}'")
     text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    pipeline = PassPipeline.parse(passes)
+    pipeline = parse_pipeline(passes)
     module = parse_module(text, make_context(), str(file))
-    pipeline.run(module)
+    pipeline.equipped(evaluate=evaluate_with((), Services())).run(module)
     try:
         module.operation.verify()
     except mlir.MLIRError as error:

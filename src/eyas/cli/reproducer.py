@@ -7,16 +7,26 @@ import shlex
 import tempfile
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import eyas
+from eyas.cli.common import note
+from eyas.pipelines.request import Watcher
 
-_watched: list[Any] = []
+if TYPE_CHECKING:
+    from eyas.pipelines.compilation import Compilation
+
+_watched: list[Compilation] = []
 
 
-def watch(compilation: Any) -> None:
-    """From now on a failure is one of this compilation."""
-    _watched[:] = [compilation]
+class CommandWatcher(Watcher):
+    """Remembers what is compiled, so that a failure can be repeated, and prints warnings as remarks."""
+
+    def on_start(self, compilation: Compilation) -> None:
+        _watched[:] = [compilation]
+
+    def on_warning(self, message: str) -> None:
+        note(f"warning: {message}")
 
 
 def save(error: BaseException, arguments: list[str]) -> Path:
@@ -36,12 +46,13 @@ def save(error: BaseException, arguments: list[str]) -> Path:
     return folder
 
 
-def _save_last_good(folder: Path, compilation: Any) -> str:
+def _save_last_good(folder: Path, compilation: Compilation) -> str:
     from eyas.ir import make_context, parse_module
+    from eyas.pipelines.dumps import file_name
 
     phase, bytecode = compilation.last_good
     text = parse_module(bytecode, make_context()).operation.get_asm()
-    name = f"{phase.ordinal + 1}.{phase.value}.mlir" if phase else "0.imported.mlir"
+    name = file_name(phase) if phase else "0.imported.mlir"
     (folder / name).write_text(text)
-    target = compilation.options.target
-    return f"{name} --target {shlex.quote(target)}" + (f" --from {phase.value}" if phase else "")
+    target = shlex.quote(str(compilation.options.target))
+    return f"{name} --target {target}" + (f" --from {phase.value}" if phase else "")

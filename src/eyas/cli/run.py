@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import ENTRY_HELP, INPUT_HELP, choose_entry, make_inputs, note, open_module, print_json
+from eyas.cli.common import (
+    ENTRY_HELP,
+    INPUT_HELP,
+    TARGET_HELP,
+    VARIANT_HELP,
+    choose_entry,
+    make_inputs,
+    note,
+    open_module,
+    print_json,
+)
 from eyas.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,14 +34,16 @@ def command(
         list[str] | None, typer.Option("-o", "--output", help="A folder for all results, or @y.npy for each in turn.")
     ] = None,
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
+    target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
+    variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="Results as JSON.")] = False,
 ) -> None:
     """Call a module with arrays."""
     import numpy as np
 
-    loaded = open_module(module, device, threads, quiet=json)
+    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant)
     call = loaded.functions[choose_entry(loaded, entry)]
     inputs = make_inputs(input or [], call.signature)
     if not input and inputs and not json:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import INPUT_HELP, MODEL_ENDINGS, make_inputs, note, print_json
+from eyas.cli.common import INPUT_HELP, MODEL_ENDINGS, TARGET_HELP, make_inputs, note, print_json
 from eyas.errors import EyasError, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eyas.verification.report import Report, Row
 
 NAME = "verify"
-_WIDTH_IN_PIPES = 160
+_WIDTH_IN_PIPES = 10_000  # as wide as the longest name
 
 
 def command(
@@ -34,6 +34,7 @@ def command(
     rtol: Annotated[float | None, typer.Option(help="Of a layer's scale. [default: by type, 1e-4 for f32]")] = None,
     atol: Annotated[float | None, typer.Option(help="[default: by type, 1e-6 for f32; integers are exact]")] = None,
     worst: Annotated[int, typer.Option(min=0, help="Show so many layers, the worst first; 0 for all in order.")] = 0,
+    target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     disable: Annotated[list[str] | None, typer.Option(help="A pass or strategy to leave out; may be repeated.")] = None,
     device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
@@ -47,7 +48,8 @@ def command(
     if model.suffix.lower() not in MODEL_ENDINGS:
         raise UsageError(f"'{model}' is no model; verification needs the source: {', '.join(MODEL_ENDINGS)}")
     folder = None if no_reproducer else reproducer or Path(f"{model.stem}-repro")
-    from eyas.pipelines.compiler import to_program_signature
+    from eyas.pipelines.signatures import to_program_signature
+    from eyas.targets import Target
     from eyas.verification.build import Build
     from eyas.verification.compare import Tolerance
     from eyas.verification.source import open_source
@@ -58,7 +60,7 @@ def command(
             note(f"no --input: random numbers are used, from seed {seed}")
         return make_inputs(input or [], to_program_signature(program.signature), seed)
 
-    build = Build(device, threads, tuple(disable or ()), workers, runs)
+    build = Build(device, threads, tuple(disable or ()), workers, runs, Target.parse(target or "llvm-cpu"))
     with _progress(json) as say:
         say("loading")
         source = open_source(str(model), (), {}, None, build)
@@ -94,7 +96,10 @@ def _print(report: Report, worst: int) -> None:
         rows = sorted(rows, key=lambda row: row.difference.error if row.difference else -1.0, reverse=True)[:worst]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("layer", "op", "place", "type", "error", ""):
-        table.add_column(name, justify="right" if name == "error" else "left", overflow="fold")
+        # On a narrow terminal places are cut, so that names need not be broken.
+        cut = name in ("place", "type")
+        overflow = "ellipsis" if cut else "fold"
+        table.add_column(name, justify="right" if name == "error" else "left", overflow=overflow, no_wrap=cut)
     for row in rows:
         table.add_row(*_cells(row, row is report.first))
     console = Console(width=None if sys.stdout.isatty() else _WIDTH_IN_PIPES, highlight=False)
@@ -114,6 +119,8 @@ def _cells(row: Row, is_first: bool) -> tuple[str, ...]:
         error, verdict = "", "[dim]not compared[/dim]"
     elif row.difference.ok:
         error, verdict = show(row.difference.error), "[green]ok[/green]"
+    elif row.agrees_with:
+        error, verdict = show(row.difference.error), "[yellow]ok for its inputs[/yellow]"
     else:
         error = show(row.difference.error)
         verdict = "[bold red]WRONG, first[/bold red]" if is_first else "[red]WRONG[/red]"

@@ -6,14 +6,18 @@ import importlib
 from typing import TYPE_CHECKING
 
 from eyas.targets import Target
+from eyas.targets.registry import codegen_module, codegen_modules
 
 if TYPE_CHECKING:
     from eyas.codegen.common.backend import Backend
 
-_MODULES = {"llvm-cpu": "eyas.codegen.llvm_cpu.compile", "vmvx": "eyas.codegen.vmvx.compile"}
+
+def all_switches() -> tuple[str, ...]:
+    """What some target's dispatches can be compiled without."""
+    backends = [importlib.import_module(name).BACKEND for name in codegen_modules()]
+    return tuple(dict.fromkeys(name for backend in backends for name in backend.switches))
 
 
 def backend_of(target: Target) -> Backend:
     """What compiles for this target."""
-    target.check_supported()
-    return importlib.import_module(_MODULES[target.backend]).BACKEND
+    return importlib.import_module(codegen_module(target)).BACKEND

@@ -30,10 +30,10 @@ def explain(
     `runs` is how many calls are profiled; by default as many as fit into two seconds. `measure_machine`
     measures the machine's limits again where they were stored.
     """
-    machine = this_machine(module._device, measure_machine)
+    machine = this_machine(module.device, measure_machine)
     others = OtherPrograms()
     plain, profiled = _calls(module, inputs, entry, runs)
-    share, driver = others.share(), str(module.device["driver"])
+    share, driver = others.share(), module.device.name
     report = make_report(module.manifest, entry, profiled, plain, machine, module=name, driver=driver, others=share)
     return report, min(profiled, key=_duration_ns)
 

@@ -6,6 +6,7 @@ Nothing of a framework is imported until one of its objects arrives.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from eyas.errors import FrontendError, UsageError
@@ -28,9 +29,9 @@ _BY_SUFFIX = {
 }
 
 ACCEPTED = (
-    "a torch.nn.Module with example inputs, a torch.export.ExportedProgram or a .pt2 path; an .onnx path or"
-    " onnx.ModelProto; a JAX function with example arguments or a jax.export.Exported; a .mlir/.mlirbc/.stablehlo path,"
-    " MLIR text, or StableHLO bytes"
+    "a torch.nn.Module or a function of tensors with example inputs, a torch.export.ExportedProgram or a .pt2 path; an"
+    " .onnx path or onnx.ModelProto; a JAX function with example arguments or a jax.export.Exported;"
+    " a .mlir/.mlirbc/.stablehlo path, MLIR text, or StableHLO bytes"
 )
 
 
@@ -40,12 +41,12 @@ def import_model(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: A
     `args` and `kwargs` are example inputs of the model's call. `dynamic_shapes` is what the framework says:
     `torch.export.Dim`s for PyTorch; for ONNX, input name -> shape of ints and symbol names.
     """
-    return importer_of(model).import_model(model, args, kwargs, dynamic_shapes)
+    return importer_of(model, (args, kwargs)).import_model(model, args, kwargs, dynamic_shapes)
 
 
-def importer_of(model: Any) -> Any:
+def importer_of(model: Any, inputs: Any = ()) -> Any:
     """The module whose `import_model` takes this model."""
-    return importlib.import_module(f"eyas.frontends.{_IMPORTERS[frontend_of(model)]}")
+    return importlib.import_module(f"eyas.frontends.{_IMPORTERS[frontend_of(model, inputs)]}")
 
 
 def _looks_like_mlir(text: str) -> bool:
@@ -53,8 +54,9 @@ def _looks_like_mlir(text: str) -> bool:
     return "\n" in text or "{" in text
 
 
-def frontend_of(model: Any) -> str:
-    """What kind of model this is, by the name of the frontend that takes it."""
+def frontend_of(model: Any, inputs: Any = ()) -> str:
+    """What kind of model this is, by the name of the frontend that takes it. `inputs` are those of an example call: a
+    plain function is of the framework whose tensors it is called with."""
     import os
 
     if isinstance(model, os.PathLike) or (isinstance(model, str) and not _looks_like_mlir(model)):
@@ -83,15 +85,22 @@ def frontend_of(model: Any) -> str:
     if packages & {"torch_mlir"}:
         return "mlir"
     if callable(model):
-        return _choose_for_function(model)
+        return _choose_for_function(model, inputs)
     raise FrontendError(f"cannot import a {type(model).__module__}.{type(model).__qualname__}; accepted: {ACCEPTED}")
 
 
-def _choose_for_function(function: Any) -> str:
-    """A plain function is JAX's when jax is loaded: nothing else takes functions."""
-    import sys
+def _choose_for_function(function: Any, inputs: Any) -> str:
+    """PyTorch's when it is called with a tensor of PyTorch, otherwise JAX's when jax is loaded."""
+    if "torch" in sys.modules:
+        import torch
+        from torch.utils import _pytree as pytree
 
+        if any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(inputs)):
+            return "torch"
     if "jax" in sys.modules:
         return "jax"
     name = getattr(function, "__qualname__", type(function).__name__)
-    raise FrontendError(f"cannot import the function '{name}': only JAX functions are accepted; accepted: {ACCEPTED}")
+    raise FrontendError(
+        f"cannot tell what the function '{name}' is: give it example inputs that are tensors of PyTorch, or import jax"
+        f" for a JAX function; accepted: {ACCEPTED}"
+    )

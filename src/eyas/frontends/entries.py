@@ -61,14 +61,14 @@ def import_entries(given: Mapping[str, Any]) -> ImportedProgram:
     shared = frozenset().union(*states.values())
     for name, entry in entries.items():
         # Small buffers have become constants where they are only read; now they are known to change.
-        if shared - states[name] and frontend_of(entry.model) == "torch":
+        if shared - states[name] and frontend_of(entry.model, (entry.inputs, entry.kwargs)) == "torch":
             programs[name] = import_entry(entry, shared)
     return merge(programs)
 
 
 def import_entry(entry: Entry, states: frozenset[str] = frozenset()) -> ImportedProgram:
     """Imports one model. `states` names variables that other entry points change."""
-    frontend = importer_of(entry.model)
+    frontend = importer_of(entry.model, (entry.inputs, entry.kwargs))
     known = {"states": states} if states else {}
     program = frontend.import_model(entry.model, entry.inputs, entry.kwargs, entry.dynamic_shapes, **known)
     return carry_state(program, entry.carry, entry.inputs) if entry.carry else program

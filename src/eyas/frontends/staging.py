@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eyas.cache.digest import attempt
+from eyas.errors import UsageError
 from eyas.frontends import frontend_of
 
 if TYPE_CHECKING:
@@ -34,9 +35,27 @@ class Staged:
         return self.weight_bytes > _LARGE_BYTES
 
 
-def stage(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any, most_bytes: int) -> Staged:
-    """Takes a model as far as its digest; those of more than `most_bytes` of weights get none."""
-    frontend = frontend_of(model)
+def stage(
+    model: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    carry: Mapping[int, int] | None,
+    most_bytes: int,
+) -> Staged:
+    """Takes a model, or a mapping of entry points, as far as its digest; those of more than `most_bytes` of weights get
+    none."""
+    if isinstance(model, Mapping):
+        if args or kwargs or dynamic_shapes is not None or carry:
+            raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")
+        from eyas.frontends.entries import import_entries
+
+        return Staged(lambda: import_entries(model))
+    if carry:
+        from eyas.frontends.entries import Entry, import_entry
+
+        return Staged(lambda: import_entry(Entry(model, args, kwargs, dynamic_shapes, carry)))
+    frontend = frontend_of(model, (args, kwargs))
     if frontend == "torch":
         return _stage_torch(model, args, kwargs, dynamic_shapes, most_bytes)
     if frontend == "onnx" and isinstance(model, (str, os.PathLike)) and os.path.isfile(model):

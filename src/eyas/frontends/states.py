@@ -111,7 +111,7 @@ def carry_state(program: ImportedProgram, carry: Mapping[int, int], examples: Se
         signature=signature,
         in_tree=in_tree,
         out_tree=out_tree,
-        entries={"main": EntryPoint(signature, in_tree, out_tree)},
+        entries={"main": EntryPoint(signature, in_tree, out_tree, narrows=program.entries["main"].narrows)},
         _digest=None,
     )
 

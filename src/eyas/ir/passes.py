@@ -23,7 +23,8 @@ from eyas.ir.diagnostics import raise_as_compile_error
 class Pass:
     """One transformation of a module: valid IR in, valid IR out. Subclasses add fields (options) and `run`.
 
-    A field with `compare=False` is data that comes with the call, not an option: it is neither printed nor parsed.
+    A field with `compare=False` is a tool that comes with the call (see `equipped`), not an option: it is neither
+    printed nor parsed.
     """
 
     name: ClassVar[str] = ""
@@ -38,6 +39,11 @@ class Pass:
             if field.compare and getattr(self, field.name) != field.default
         ]
         return self.name + ("{" + " ".join(given) + "}" if given else "")
+
+    def equipped(self, **tools: Any) -> Pass:
+        """The same pass with those of the tools (the weights, a cache, ...) that it has fields for."""
+        own = {field.name for field in dataclasses.fields(self)}
+        return dataclasses.replace(self, **{name: tool for name, tool in tools.items() if name in own})
 
     @classmethod
     def parse(cls, options: str) -> Pass:
@@ -63,6 +69,11 @@ class Upstream:
     def run(self, module: mlir.Module) -> None:
         run_upstream(module, self.passes)
 
+    def equipped(self, **tools: Any) -> Upstream:
+        """Upstream's passes need none."""
+        del tools
+        return self
+
     def __str__(self) -> str:
         return self.passes
 
@@ -84,14 +95,16 @@ class PassPipeline:
             if observer is not None:
                 observer(step, module, time.perf_counter() - begin)
 
+    def equipped(self, **tools: Any) -> PassPipeline:
+        """The same passes, each with the tools that it has fields for."""
+        return PassPipeline(tuple(step.equipped(**tools) for step in self.steps))
+
     def __str__(self) -> str:
         return ",".join(str(step) for step in self.steps)
 
     @staticmethod
-    def parse(text: str) -> PassPipeline:
-        """Parses a comma-separated list; names that are not ours go to the upstream pass manager."""
-        from eyas.passes import lookup
-
+    def parse(text: str, lookup: Callable[[str], type[Pass] | None]) -> PassPipeline:
+        """Parses a comma-separated list; names that `lookup` does not know go to the upstream pass manager."""
         steps: list[Pass | Upstream] = []
         for name, options in _split_pipeline(text):
             ours = lookup(name)

@@ -125,3 +125,17 @@ def constant_scalar(value: mlir.Value) -> float | int | None:
         return None
     attribute = op.attributes["value"]
     return attribute.value if isinstance(attribute, mlir.FloatAttr | mlir.IntegerAttr) else None
+
+
+def concat(parts: Sequence[mlir.Value], axis: int) -> mlir.Value:
+    """Tensors one after the other along a dimension; the type says what is known of the sizes."""
+    types = [mlir.RankedTensorType(part.type) for part in parts]
+    shape = [
+        next((t.get_dim_size(dim) for t in types if not t.is_dynamic_dim(dim)), mlir.ShapedType.get_dynamic_size())
+        for dim in range(types[0].rank)
+    ]
+    if any(type_.is_dynamic_dim(axis) for type_ in types):
+        shape[axis] = mlir.ShapedType.get_dynamic_size()
+    else:
+        shape[axis] = sum(type_.get_dim_size(axis) for type_ in types)
+    return tensor.ConcatOp(mlir.RankedTensorType.get(shape, types[0].element_type), axis, parts).result

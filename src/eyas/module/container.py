@@ -3,11 +3,12 @@
     index.bin              place, length and SHA-256 of every entry below, and its own; always the first, at byte 64
     manifest.json          provenance and statistics, for people and tools
     program.bin            the VM program (program.py)
-    executables/NAME.elf   machine code, or NAME.vmvx: portable bytecode; one per target
+    executables/NAME.elf   machine code, or NAME.vmvx: portable bytecode
     parameters.bin         the weights, each at a multiple of 64 bytes; starts on a page
 
-The C runtime reads index.bin and never the zip's own structures, which are there for `unzip -l` and its kin. Weights
-are streamed to the file one after the other, and never all in memory at once.
+A fat module has the middle three once for each target, see variants.py. The C runtime reads index.bin and never the
+zip's own structures, which are there for `unzip -l` and its kin. Weights are streamed to the file one after the other,
+and never all in memory at once.
 
     parameters, data = layout_parameters({"weight": array, ...})   # -> Parameter records with offsets, what to write
     write("model.eyas", program, executables={"cpu": elf_bytes}, parameters=data, manifest={...})
@@ -30,11 +31,23 @@ from pathlib import Path
 from typing import IO, Any
 
 from eyas.errors import ModuleError
-from eyas.module.isa import DTYPES
-from eyas.module.program import Parameter, Program, decode, encode
+from eyas.module.pool import ALIGNMENT, CHUNK, Data, bytes_view, layout_parameters, stored_bytes
+from eyas.module.program import Program, decode, encode
+from eyas.module.variants import VARIANTS, Variant, VariantNeeds, check_names, choose, decode_variants, encode_variants
 
-VERSION = 1
-ALIGNMENT = 64
+__all__ = [
+    "Container",
+    "Entry",
+    "describe",
+    "layout_parameters",
+    "read",
+    "stored_bytes",
+    "to_bytes",
+    "write",
+    "write_variants",
+]
+
+VERSION, FAT_VERSION = 1, 2
 PAGE = 4096
 INDEX_OFFSET = 64
 INDEX_NAME, MANIFEST, PROGRAM, PARAMETERS = "index.bin", "manifest.json", "program.bin", "parameters.bin"
@@ -42,60 +55,9 @@ INDEX_NAME, MANIFEST, PROGRAM, PARAMETERS = "index.bin", "manifest.json", "progr
 _INDEX_MAGIC = b"EYASIDX\0"
 _PADDING_ID = 0x5945  # 'EY': the extra field that holds padding
 _EPOCH = (2020, 1, 1, 0, 0, 0)  # fixed, so that equal modules are equal files
-_CHUNK = 1 << 22
-_COMPARED_FIRST = 256  # elements
-_ZIP64_FROM = 0xFFFF_FFFF
 
-# Something whose bytes are a parameter: an array or memoryview, in C order.
-Data = Any
-
-
-def dtype_name(array: Any) -> str:
-    """Eyas's name for a NumPy (or ml_dtypes) array's element type."""
-    names = {"bool": "i1", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128"}
-    names |= {"float8_e8m0fnu": "f8e8m0", "float4_e2m1fn": "f4e2m1"}
-    name = str(array.dtype)
-    short = names.get(name) or name.replace("uint", "u").replace("int", "i").replace("float", "f").replace("_", "")
-    if short not in DTYPES:
-        raise ModuleError(f"arrays of {name} cannot be stored; use one of {', '.join(DTYPES)}")
-    return short
-
-
-def layout_parameters(arrays: Mapping[str, Any]) -> tuple[tuple[Parameter, ...], list[tuple[int, Data]]]:
-    """Gives each array its place in parameters.bin: the records for the Program, and (offset, array) for `write`.
-
-    Arrays with the same bytes share one place.
-    """
-    records, data, offset = [], [], 0
-    first = equal_arrays(arrays)
-    places: dict[str, int] = {}
-    for name, array in arrays.items():
-        record = Parameter(name, dtype_name(array), tuple(int(d) for d in array.shape), places.get(first[name], offset))
-        records.append(record)
-        if first[name] == name:
-            places[name] = offset
-            data.append((offset, array))
-            offset = -(-(offset + record.bytes) // ALIGNMENT) * ALIGNMENT
-    return tuple(records), data
-
-
-def equal_arrays(arrays: Mapping[str, Any]) -> dict[str, str]:
-    """For each array the name of the first one with the same bytes. Whole arrays are compared only when they begin
-    alike, so that weights which differ are not read."""
-    first: dict[str, str] = {}
-    seen: dict[tuple[int, bytes], list[str]] = {}
-    for name, array in arrays.items():
-        head = array.flat[:_COMPARED_FIRST].tobytes()
-        same = seen.setdefault((array.nbytes, head), [])
-        first[name] = next((other for other in same if _same_bytes(arrays[other], array)), name)
-        if first[name] == name:
-            same.append(name)
-    return first
-
-
-def _same_bytes(left: Any, right: Any) -> bool:
-    a, b = _bytes_view(left), _bytes_view(right)
-    return all(a[at : at + _CHUNK] == b[at : at + _CHUNK] for at in range(0, a.nbytes, _CHUNK))
+# (name, alignment, pieces as (offset, data)) of one entry.
+_Piece = tuple[str, int, Sequence[tuple[int, Data]]]
 
 
 def write(
@@ -105,22 +67,32 @@ def write(
     parameters: Iterable[tuple[int, Data]] = (),
     manifest: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes a module. `parameters` are (offset in parameters.bin, array or buffer), by rising offset.
+    """Writes a module of one program. `parameters` are (offset in parameters.bin, array or buffer), by rising offset.
 
     A file is replaced only when the whole has been written.
     """
-    if isinstance(target, (str, os.PathLike)):
-        path = Path(target)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            with open(part, "w+b") as file:
-                _write(file, program, executables, parameters, manifest or {})
-            os.replace(part, path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-    else:
-        _write(target, program, executables, parameters, manifest or {})
+    write_variants(target, [Variant(program, executables, manifest or {})], parameters)
+
+
+def write_variants(
+    target: str | os.PathLike[str] | IO[bytes],
+    variants: Sequence[Variant],
+    parameters: Iterable[tuple[int, Data]] = (),
+) -> None:
+    """Writes a module with a program for each target, best first, whose offsets are those of `parameters`
+    (`pool.share_parameters`). One program alone gives a plain module."""
+    if not isinstance(target, (str, os.PathLike)):
+        _write(target, variants, parameters)
+        return
+    path = Path(target)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "w+b") as file:
+            _write(file, variants, parameters)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def to_bytes(
@@ -131,44 +103,69 @@ def to_bytes(
 ) -> bytes:
     """The module as bytes, for `eyas.runtime.load`."""
     out = io.BytesIO()
-    _write(out, program, executables, parameters, manifest or {})
+    write_variants(out, [Variant(program, executables, manifest or {})], parameters)
     return out.getvalue()
 
 
-def _write(
-    file: IO[bytes],
-    program: Program,
-    executables: Mapping[str, bytes],
-    parameters: Iterable[tuple[int, Data]],
-    manifest: Mapping[str, Any],
-) -> None:
-    missing = [e.name for e in program.executables if e.name not in executables]
-    if missing:
-        raise ModuleError(f"the program names executables without bytes: {', '.join(missing)}")
-    text = json.dumps({"format": VERSION, **describe(program), **manifest}, indent=2).encode()
-    pieces: list[tuple[str, int, Sequence[tuple[int, Data]]]] = [
-        (MANIFEST, ALIGNMENT, [(0, text)]),
-        (PROGRAM, ALIGNMENT, [(0, encode(program))]),
-        *((one.entry, PAGE, [(0, executables[one.name])]) for one in program.executables),
-    ]
+def _write(file: IO[bytes], variants: Sequence[Variant], parameters: Iterable[tuple[int, Data]]) -> None:
+    pieces: list[_Piece] = []
+    version = VERSION if len(variants) == 1 else FAT_VERSION
+    if version == FAT_VERSION:
+        check_names(variants)
+        pieces.append((MANIFEST, ALIGNMENT, [(0, json.dumps(_summary(variants), indent=2).encode())]))
+        pieces.append((VARIANTS, ALIGNMENT, [(0, encode_variants(variants))]))
+    for variant in variants:
+        pieces += _variant_pieces(variant, variant.needs.folder if version == FAT_VERSION else "")
     weights = list(parameters)
     if weights:
         pieces.append((PARAMETERS, PAGE, weights))
 
     blank = [(bytes(32), 0, 0, name) for name, _, _ in pieces]
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        _add(archive, INDEX_NAME, ALIGNMENT, [(0, _encode_index(blank))])
+        _add(archive, INDEX_NAME, ALIGNMENT, [(0, _encode_index(blank, version))])
         entries = [(*_add(archive, name, alignment, data), name) for name, alignment, data in pieces]
-        _patch_index(archive, file, _encode_index(entries))
+        _patch_index(archive, file, _encode_index(entries, version))
+
+
+def _variant_pieces(variant: Variant, folder: str) -> list[_Piece]:
+    program = variant.program
+    missing = [one.name for one in program.executables if one.name not in variant.executables]
+    if missing:
+        raise ModuleError(f"the program names executables without bytes: {', '.join(missing)}")
+    text = json.dumps({"format": VERSION, **describe(program), **variant.manifest}, indent=2).encode()
+    return [
+        (folder + MANIFEST, ALIGNMENT, [(0, text)]),
+        (folder + PROGRAM, ALIGNMENT, [(0, encode(program))]),
+        *((folder + one.entry, PAGE, [(0, variant.executables[one.name])]) for one in program.executables),
+    ]
+
+
+def _summary(variants: Sequence[Variant]) -> dict[str, Any]:
+    """What the manifest of a fat module says: which variants there are, best first."""
+    functions = {one.name: str(one.signature) for one in variants[0].program.functions}
+    return {
+        "format": FAT_VERSION,
+        "functions": functions,
+        "variants": [
+            {
+                "name": needs.name,
+                "target": needs.target,
+                "executables": [
+                    {"format": format_, "features": list(features)} for format_, features in needs.executables
+                ],
+            }
+            for needs in (one.needs for one in variants)
+        ],
+    }
 
 
 def _add(
     archive: zipfile.ZipFile, name: str, alignment: int, pieces: Sequence[tuple[int, Data]]
 ) -> tuple[bytes, int, int]:
     """Stores one entry with aligned data; (digest, offset, length)."""
-    views = [(offset, _bytes_view(data)) for offset, data in pieces]
+    views = [(offset, bytes_view(data)) for offset, data in pieces]
     length = views[-1][0] + views[-1][1].nbytes
-    zip64 = length >= _ZIP64_FROM
+    zip64 = length > zipfile.ZIP64_LIMIT  # 2 GiB: a zip's own fields have 32 bits, which zipfile takes as signed
     info = zipfile.ZipInfo(name, _EPOCH)
     info.external_attr = 0o644 << 16
     file = archive.fp
@@ -195,31 +192,18 @@ def _add(
 
 
 def _put(out: IO[bytes], digest: Any, view: memoryview) -> None:
-    for at in range(0, view.nbytes, _CHUNK):
-        chunk = view[at : at + _CHUNK]
+    for at in range(0, view.nbytes, CHUNK):
+        chunk = view[at : at + CHUNK]
         digest.update(chunk)
         out.write(chunk)
 
 
-def _bytes_view(data: Data) -> memoryview:
-    """The bytes of an array without a copy; of one that is not in C order, with a copy of that one only."""
-    if hasattr(data, "dtype"):
-        import numpy as np
-
-        array = np.ascontiguousarray(data)
-        if array.nbytes == 0:
-            return memoryview(b"")
-        data = array.reshape(-1).view(np.uint8)
-    view = memoryview(data)
-    return view.cast("B") if view.nbytes else memoryview(b"")
-
-
-def _encode_index(entries: Sequence[tuple[bytes, int, int, str]]) -> bytes:
+def _encode_index(entries: Sequence[tuple[bytes, int, int, str]], version: int) -> bytes:
     body = b"".join(
         digest + struct.pack("<QQI", offset, length, len(name.encode())) + name.encode()
         for digest, offset, length, name in entries
     )
-    head = _INDEX_MAGIC + struct.pack("<III", VERSION, len(entries), 20 + len(body) + 32)
+    head = _INDEX_MAGIC + struct.pack("<III", version, len(entries), 20 + len(body) + 32)
     return head + body + hashlib.sha256(head + body).digest()
 
 
@@ -249,11 +233,6 @@ def describe(program: Program) -> dict[str, Any]:
     }
 
 
-def stored_bytes(parameters: Iterable[Parameter]) -> int:
-    """What weights take in their files, where equal ones are stored once."""
-    return sum({(p.external, p.key, p.offset, p.bytes): p.bytes for p in parameters}.values())
-
-
 @dataclass(frozen=True)
 class Entry:
     """One line of the index."""
@@ -266,13 +245,18 @@ class Entry:
 
 @dataclass(frozen=True)
 class Container:
-    """A module's parts, for tools. The bytes of executables and parameters are views of the mapped file."""
+    """A module's parts, for tools. The bytes of executables and parameters are views of the mapped file.
+
+    `variants` are those of a fat module, best first; `variant` is the one that the rest is of.
+    """
 
     manifest: dict[str, Any]
     program: Program
     executables: dict[str, memoryview]
     parameters: memoryview
     entries: tuple[Entry, ...]
+    variants: tuple[VariantNeeds, ...] = ()
+    variant: VariantNeeds | None = None
 
     def parameter(self, name: str) -> memoryview:
         """The bytes of one weight that is stored inside."""
@@ -282,18 +266,12 @@ class Container:
         raise ModuleError(f"the module stores no parameter {name!r}")
 
 
-def read(source: str | os.PathLike[str] | bytes, verify: bool = True) -> Container:
-    """Opens a module without running it. `verify` checks every digest, and that the zip agrees with the index."""
-    if isinstance(source, bytes):
-        data = memoryview(source)
-    else:
-        try:
-            with open(source, "rb") as file:
-                data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except (OSError, ValueError) as error:
-            raise ModuleError(f"{os.fspath(source)}: cannot open it: {error}") from error
+def read(source: str | os.PathLike[str] | bytes, verify: bool = True, variant: str | None = None) -> Container:
+    """Opens a module without running it. `verify` checks every digest, and that the zip agrees with the index.
+    `variant` names one of a fat module, else the first is opened."""
+    data = _bytes_of(source)
     try:
-        entries = _decode_index(data)
+        version, entries = _decode_index(data)
     except (struct.error, UnicodeDecodeError) as error:
         raise ModuleError(f"not an .eyas module: its index is damaged: {error}") from error
     parts = {e.name: data[e.offset : e.offset + e.length] for e in entries}
@@ -302,29 +280,49 @@ def read(source: str | os.PathLike[str] | bytes, verify: bool = True) -> Contain
             if hashlib.sha256(parts[entry.name]).digest() != entry.digest:
                 raise ModuleError(f"{entry.name!r} was altered after the module was written")
         _check_zip(data, entries)
-    for name in (MANIFEST, PROGRAM):
-        if name not in parts:
-            raise ModuleError(f"not an .eyas module: it has no {name}")
+    variants: tuple[VariantNeeds, ...] = ()
+    if version == FAT_VERSION:
+        variants = decode_variants(bytes(_part(parts, VARIANTS)))
+        opened = choose(variants, variant) if variant is not None else variants[0]
+        folder = opened.folder
+    elif variant is not None:
+        raise ModuleError(f"no variant is called '{variant}': the module holds one program for one target")
+    else:
+        opened, folder = None, ""
     try:
-        manifest = json.loads(bytes(parts[MANIFEST]))
+        manifest = json.loads(bytes(_part(parts, folder + MANIFEST)))
     except ValueError as error:
         raise ModuleError(f"manifest.json is not JSON: {error}") from error
-    program = decode(bytes(parts[PROGRAM]))
-    missing = [one.entry for one in program.executables if one.entry not in parts]
-    if missing:
-        raise ModuleError(f"not an .eyas module: it has no {missing[0]}")
-    executables = {one.name: parts[one.entry] for one in program.executables}
-    return Container(manifest, program, executables, parts.get(PARAMETERS, memoryview(b"")), entries)
+    program = decode(bytes(_part(parts, folder + PROGRAM)))
+    executables = {one.name: _part(parts, folder + one.entry) for one in program.executables}
+    parameters = parts.get(PARAMETERS, memoryview(b""))
+    return Container(manifest, program, executables, parameters, entries, variants, opened)
 
 
-def _decode_index(data: memoryview) -> tuple[Entry, ...]:
+def _bytes_of(source: str | os.PathLike[str] | bytes) -> memoryview:
+    if isinstance(source, bytes):
+        return memoryview(source)
+    try:
+        with open(source, "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:
+        raise ModuleError(f"{os.fspath(source)}: cannot open it: {error}") from error
+
+
+def _part(parts: Mapping[str, memoryview], name: str) -> memoryview:
+    if name not in parts:
+        raise ModuleError(f"not an .eyas module: it has no {name}")
+    return parts[name]
+
+
+def _decode_index(data: memoryview) -> tuple[int, tuple[Entry, ...]]:
     start = INDEX_OFFSET
     if len(data) < start + 52 or data[:4] != b"PK\3\4" or data[start : start + 8] != _INDEX_MAGIC:
         raise ModuleError("not an .eyas module: it is not a zip that starts with index.bin")
     version, count, length = struct.unpack_from("<III", data, start + 8)
-    if version != VERSION:
+    if version not in (VERSION, FAT_VERSION):
         raise ModuleError(
-            f"the module has container version {version}; this Eyas reads version {VERSION}: recompile it"
+            f"the module has container version {version}; this Eyas reads {VERSION} and {FAT_VERSION}: recompile it"
         )
     index = bytes(data[start : start + length])
     if length < 52 or len(index) < length or hashlib.sha256(index[:-32]).digest() != index[-32:]:
@@ -340,7 +338,7 @@ def _decode_index(data: memoryview) -> tuple[Entry, ...]:
                 f"the module is truncated: {name!r} ends at byte {offset + size}, the file at {len(data)}"
             )
         entries.append(Entry(name, offset, size, digest))
-    return tuple(entries)
+    return version, tuple(entries)
 
 
 def _check_zip(data: memoryview, entries: tuple[Entry, ...]) -> None:

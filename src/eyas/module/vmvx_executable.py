@@ -1,7 +1,8 @@
 """Executables of VMVX: functions of bytecode, as bytes that the runtime verifies and runs, and as text.
 
 "EYVX", u32 version of the instruction set, u32 functions; for each: u32 + name, u32 scalars, u32 tiles, u32
-bindings, u32 constants, u64 bits of the bindings that it writes to, u32 + constant data, u32 + code
+bindings, u32 constants, u64 bits of the bindings that it writes to (as many as it takes, at least one),
+u32 + constant data, u32 + code
 """
 
 from __future__ import annotations
@@ -37,9 +38,15 @@ class Function:
         name = self.name.encode()
         return (
             struct.pack("<I", len(name)) + name
-            + struct.pack("<IIIIQ", self.scalars, self.tiles, self.bindings, self.constants, self.writes)
+            + struct.pack("<IIII", self.scalars, self.tiles, self.bindings, self.constants)
+            + self.writes.to_bytes(_mask_bytes(self.bindings), "little")
             + struct.pack("<I", len(self.data)) + self.data + struct.pack("<I", len(self.code)) + self.code
         )  # fmt: skip
+
+
+def _mask_bytes(bindings: int) -> int:
+    """Bytes of the bits of a function's bindings."""
+    return 8 * max(1, -(-bindings // 64))
 
 
 def write_executable(functions: Sequence[Function]) -> bytes:
@@ -85,8 +92,9 @@ class _Reader:
             name = self.bytes(self.u32()).decode()
         except UnicodeDecodeError as error:
             raise ModuleError(f"a function's name is not UTF-8: {error}") from error
-        counts = struct.unpack("<IIIIQ", self.bytes(24))
-        return Function(name, *counts, self.bytes(self.u32()), self.bytes(self.u32()))
+        counts = struct.unpack("<IIII", self.bytes(16))
+        writes = int.from_bytes(self.bytes(_mask_bytes(counts[2])), "little")
+        return Function(name, *counts, writes, self.bytes(self.u32()), self.bytes(self.u32()))
 
     def expect_end(self) -> None:
         if self.at != len(self.data):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-from eyas.ir.passes import Pass
+from eyas.ir.passes import Pass, PassPipeline
 
 # name -> module under eyas; the class is the name in CamelCase.
 PASSES: dict[str, str] = {
@@ -29,9 +29,13 @@ PASSES: dict[str, str] = {
     "fold-index-ranges": "passes.dispatch.fold_index_ranges",
     "convert-float-sizes": "passes.dispatch.convert_float_sizes",
     "form-dispatches": "passes.dispatch.form_dispatches",
+    "guard-conversions": "codegen.common.passes.guard_conversions",
     "guard-division": "codegen.common.passes.guard_division",
+    "guard-shifts": "codegen.common.passes.guard_shifts",
     "insert-barriers": "passes.schedule.insert_barriers",
     "outline-dispatches": "passes.dispatch.outline_dispatches",
+    "note-work": "passes.codegen.note_work",
+    "pack-bindings": "passes.dispatch.pack_bindings",
     "pack-weights": "passes.hal.pack_weights",
     "plan-memory": "passes.schedule.plan_memory",
     "propagate-reshapes": "passes.optimize.propagate_reshapes",
@@ -41,6 +45,7 @@ PASSES: dict[str, str] = {
     "verify-schedules": "passes.codegen.verify_schedules",
     "unify-dimensions": "passes.dispatch.unify_dimensions",
     "select-strategies": "passes.hal.select_strategies",
+    "split-concats": "passes.dispatch.split_concats",
     "tie-shapes": "passes.dispatch.tie_shapes",
     "convert-dynamic-views": "passes.input.convert_dynamic_views",
     "convert-row-updates": "passes.input.convert_row_updates",
@@ -91,3 +96,8 @@ def lookup(name: str) -> type[Pass] | None:
         return None
     module = importlib.import_module(f"eyas.{PASSES[name]}")
     return getattr(module, "".join(part.capitalize() for part in name.split("-")))
+
+
+def parse_pipeline(text: str) -> PassPipeline:
+    """Reads a list of passes, ours and upstream's: `tie-shapes,form-dispatches{max-ops=8},cse`."""
+    return PassPipeline.parse(text, lookup)

@@ -21,14 +21,16 @@ class ModuleCache:
 
     store: Store
     compiler: Compiler
-    options: tuple[str, tuple[str, ...], int]
+    options: tuple[tuple[str, ...], tuple[str, ...], int]
 
     @staticmethod
-    def of(store: Store | None, target: str, disable: Sequence[str], max_arena_bytes: int) -> ModuleCache | None:
+    def of(
+        store: Store | None, targets: Sequence[Target], disable: Sequence[str], max_arena_bytes: int
+    ) -> ModuleCache | None:
         compiler = this_compiler() if store is not None else None
         if store is None or compiler is None:
             return None
-        return ModuleCache(store, compiler, (str(Target.parse(target)), tuple(disable), max_arena_bytes))
+        return ModuleCache(store, compiler, (tuple(map(str, targets)), tuple(disable), max_arena_bytes))
 
     def find(self, fingerprint: str) -> IO[bytes] | None:
         """The module that a model with this digest was compiled to."""
@@ -45,27 +47,18 @@ class ModuleCache:
         self.store.trim()
         return file
 
-    def keep_copy(self, fingerprint: str, path: Path) -> None:
-        """Keeps a module that has been written elsewhere."""
-        with open(path, "rb") as module:
-            file = self.keep(fingerprint, lambda out: shutil.copyfileobj(module, out, 1 << 22))
-        if file is not None:
-            file.close()
-
-    def copy(self, fingerprint: str, path: Path) -> bool:
-        """Copies the module that a model with this digest was compiled to; False when there is none."""
-        file = self.find(fingerprint)
-        if file is None:
-            return False
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            with file, open(part, "wb") as out:
-                shutil.copyfileobj(file, out, 1 << 22)
-            os.replace(part, path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        return True
-
     def _key(self, fingerprint: str) -> str:
         return key_of("module", self.compiler.digest, list(self.options), fingerprint)
+
+
+def copy_to(path: Path, file: IO[bytes]) -> None:
+    """Writes a module that is in a file to a path; a file that is there is replaced only by the whole of it."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        file.seek(0)
+        with open(part, "wb") as out:
+            shutil.copyfileobj(file, out, 1 << 22)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

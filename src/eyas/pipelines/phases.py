@@ -3,66 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Iterable
 from typing import Any
 
-from eyas.cache.store import Store
+from eyas.codegen.backends import all_switches, backend_of
 from eyas.errors import UsageError
 from eyas.ir import Pass, PassPipeline, Upstream
 from eyas.passes import lookup
+from eyas.pipelines.request import Options, Phase
+from eyas.targets import Target
 
-
-class Phase(Enum):
-    """A phase, named after the IR that it leaves behind."""
-
-    INPUT = "input"
-    OPTIMIZE = "optimize"
-    DISPATCH = "dispatch"
-    SCHEDULE = "schedule"
-    HAL = "hal"
-    CODEGEN = "codegen"
-    VM = "vm"
-
-    @property
-    def description(self) -> str:
-        return _DESCRIPTIONS[self]
-
-    @property
-    def ordinal(self) -> int:
-        return list(Phase).index(self)
-
-
-_DESCRIPTIONS = {
-    Phase.INPUT: "linalg, tensor and arith on tensors, as the frontends leave it",
-    Phase.OPTIMIZE: "the same, fused and simplified, constants evaluated",
-    Phase.DISPATCH: "flow: executables and dispatches",
-    Phase.SCHEDULE: "stream: buffers, one arena, barriers",
-    Phase.HAL: "hal: command buffers and bindings",
-    Phase.CODEGEN: "hal with machine code",
-    Phase.VM: "vm instructions",
-}
-
-
-@dataclass(frozen=True)
-class Options:
-    """What changes the compiled code. `disable` names passes and strategies to leave out, for bisecting."""
-
-    target: str = "llvm-cpu"
-    disable: tuple[str, ...] = ()
-    max_arena_bytes: int = 0
-    workers: int = 0
-    parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """Weights by name; passes that evaluate constants read and extend it."""
-    analyses: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """Loop nests of dispatch functions by their text, so that passes read each function once."""
-    on_kernel: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
-    store: Store | None = field(default=None, compare=False, repr=False)
-    """Where compiled dispatches are kept; None to compile them all."""
-
-
-OPTIONAL = (
+OPTIONAL_PASSES = (
     "widen-accumulators",
     "quantize-contractions",
     "narrow-contractions",
@@ -85,35 +36,31 @@ OPTIONAL = (
     "plan-memory",
     "insert-barriers",
     "pack-weights",
-    "microkernels",
-    "transforms",
-    "contraction",
-    "windows",
-    "attention",
-    "rows",
-    "expand-math",
-    "optimize-llvm",
 )
-"""Passes and strategies that a program compiles without, in the order in which it meets them."""
-
-NEEDED_IN_PLACE = ("rows", "contraction", "transforms", "microkernels")
-"""Without one of these, plain loops take over, and nothing is written in place."""
+"""Passes that a program compiles without, in the order in which it meets them."""
 
 PLAIN_FORMS = ("form-dispatches", "insert-barriers")
 """Passes that still run when they are switched off, but make no choice: each op alone, each dispatch after the last."""
 
 
-def check_disabled(names: tuple[str, ...]) -> None:
+def switches(target: Target) -> tuple[str, ...]:
+    """Passes and strategies that a program for this target compiles without, in the order in which it meets them."""
+    return (*OPTIONAL_PASSES, *backend_of(target).switches)
+
+
+def check_disabled(names: Iterable[str]) -> None:
     """Refuses names that are unknown, or without which nothing compiles."""
-    for name in names:
-        if name not in OPTIONAL:
-            near = difflib.get_close_matches(name, OPTIONAL, 1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise UsageError(f"'{name}' cannot be disabled{hint}; what can: {', '.join(OPTIONAL)}")
+    if unknown := [name for name in names if name not in OPTIONAL_PASSES]:
+        allowed = (*OPTIONAL_PASSES, *all_switches())
+        for name in unknown:
+            if name not in allowed:
+                near = difflib.get_close_matches(name, allowed, 1)
+                hint = f"; did you mean '{near[0]}'?" if near else ""
+                raise UsageError(f"'{name}' cannot be disabled{hint}; what can: {', '.join(allowed)}")
 
 
 def pipeline(phase: Phase, options: Options) -> PassPipeline:
-    """The passes that lead into a phase."""
+    """The passes that lead into a phase, without their tools."""
     check_disabled(options.disable)
     off = set(options.disable) - set(PLAIN_FORMS)
     steps = [step for step in _STEPS[phase](options) if getattr(step, "name", "") not in off]
@@ -124,6 +71,16 @@ def _make(name: str, **options: object) -> Pass:
     found = lookup(name)
     assert found is not None, name
     return found(**options)
+
+
+def _strategies(options: Options) -> dict[str, Any]:
+    """What passes are told that ask which strategies there are."""
+    return {"target": str(options.target), "disable": options.disable}
+
+
+def _bindings(options: Options) -> dict[str, Any]:
+    """What passes are told that bound the tensors of a dispatch."""
+    return {"max_bindings": options.target.limits.max_bindings}
 
 
 def _input(options: Options) -> list[Pass | Upstream]:
@@ -143,7 +100,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("trim-windows"),
         _make("fuse-gathers"),
         *(_change_filters(options) if "evaluate-constants" not in options.disable else []),
-        _make("evaluate-constants", parameters=options.parameters, disable=options.disable, store=options.store),
+        _make("evaluate-constants"),
         Upstream("canonicalize,cse"),
         _make("compose-copies"),
         Upstream("canonicalize,cse"),
@@ -153,11 +110,12 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
 
 def _change_filters(options: Options) -> list[Pass | Upstream]:
     """What filters go through in `evaluate-constants`; in each call it would cost more than it saves."""
-    return [_make("fold-scales"), _make("winograd", target=options.target)]
+    return [_make("fold-scales"), _make("winograd", target=str(options.target))]
 
 
 def _dispatch(options: Options) -> list[Pass | Upstream]:
     return [
+        _make("split-concats", **_bindings(options)),
         # Sizes first: once ops are in executables, nobody can ask them for their shapes.
         _make("convert-float-sizes"),
         _make("tie-shapes"),
@@ -169,7 +127,8 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
         _make("fold-index-ranges"),
         Upstream("canonicalize,cse"),
         _make("convert-reshapes-to-flow"),
-        _make("form-dispatches", fuse="form-dispatches" not in options.disable),
+        _make("form-dispatches", fuse="form-dispatches" not in options.disable, **_bindings(options)),
+        _make("pack-bindings", **_bindings(options)),
         _make("outline-dispatches"),
         Upstream("cse"),
         _make("deduplicate-executables"),
@@ -177,14 +136,11 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
 
 
 def _schedule(options: Options) -> list[Pass | Upstream]:
-    strategies_off = set(NEEDED_IN_PLACE) & set(options.disable)
-    where = {"target": options.target, "disable": options.disable, "analyses": options.analyses}
     return [
         _make("convert-flow-to-stream"),
         Upstream("cse"),
-        *([] if strategies_off else [_make("write-state-in-place", **where)]),
-        # Only loop nests know where they read and write; plain loops assume that buffers do not overlap.
-        *([] if strategies_off else [_make("reuse-in-place", **where)]),
+        _make("write-state-in-place", **_strategies(options)),
+        _make("reuse-in-place", **_strategies(options)),
         _make("plan-memory", max_arena_bytes=options.max_arena_bytes),
         Upstream("cse"),
         _make("insert-barriers", overlap="insert-barriers" not in options.disable),
@@ -196,23 +152,18 @@ def _hal(options: Options) -> list[Pass | Upstream]:
         _make("convert-stream-to-hal"),
         Upstream("cse"),
         # Chosen here and not in codegen, so that a dump of this phase can be edited and resumed.
-        _make("select-strategies", target=options.target, disable=options.disable, analyses=options.analyses),
-        _make("pack-weights", parameters=options.parameters),
+        _make("select-strategies", **_strategies(options)),
+        _make("pack-weights"),
     ]
 
 
 def _codegen(options: Options) -> list[Pass | Upstream]:
     return [
+        # While loops can still be read.
+        _make("note-work"),
         # What was noted may have been edited since, or lies in a dump of another day.
-        _make("verify-schedules", target=options.target, analyses=options.analyses),
-        _make(
-            "compile-executables",
-            target=options.target,
-            disable=options.disable,
-            workers=options.workers,
-            on_done=options.on_kernel,
-            store=options.store,
-        ),
+        _make("verify-schedules", target=str(options.target)),
+        _make("compile-executables", **_strategies(options)),
     ]
 
 

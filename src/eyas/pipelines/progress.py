@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from eyas.dialects import flow
-from eyas.pipelines.phases import Phase
+from eyas.pipelines.request import Phase, Watcher
 
 
-class CompileProgress:
+class CompileProgress(Watcher):
     """A bar that vanishes when the work is done. Kernels report from several threads."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,6 +43,35 @@ class Parameter:
     def of_array(name: str, array: np.ndarray) -> Parameter:
         """A parameter over an array that is already in memory."""
         return Parameter(name, short_name(array.dtype.name, f"parameter '{name}'"), array.shape, lambda: array)
+
+
+class ParameterStore(Mapping[str, Parameter]):
+    """The weights of one compilation by name. Passes read them, and add what they make of them; none is changed."""
+
+    def __init__(self, weights: Mapping[str, Parameter] | None = None) -> None:
+        self._weights = dict(weights or {})
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._weights[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+    def add(self, name: str, array: np.ndarray) -> None:
+        """Keeps an array under a name that is free."""
+        assert name not in self._weights, name
+        self._weights[name] = Parameter.of_array(name, array)
+
+    def free_name(self, base: str) -> str:
+        """`base`, or with the first number that makes a name of it which nothing has."""
+        name, number = base, 1
+        while name in self._weights:
+            number += 1
+            name = f"{base}{number}"
+        return name
 
 
 def on_disk(arrays: list[np.ndarray]) -> list[np.ndarray]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from eyas.cache.digest import digests_of_arrays, key_of
 from eyas.ir import mlir
-from eyas.module.trees import CallTree, Tree
+from eyas.module.trees import CallTree, Tree, flat_results
 from eyas.program.parameters import Parameter
 
 
@@ -48,12 +48,14 @@ class EntryPoint:
     """What calling one function of a program takes and gives, flat and as the model nests it.
 
     `mutates` are (result, argument) pairs: a result beyond those of `out_tree` is written to the caller's argument.
+    `narrows` says that NumPy's 64-bit numbers are taken for arguments of 32 bits, as JAX does without x64.
     """
 
     signature: Signature
     in_tree: CallTree
     out_tree: Tree
     mutates: tuple[tuple[int, int], ...] = ()
+    narrows: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,14 @@ class Source:
 
     kind: str
     description: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.description}" if self.kind else ""
+
+    @staticmethod
+    def parse(text: str) -> Source:
+        """The inverse of `str`."""
+        return Source(*(text.split(": ", 1) if ": " in text else ("", "")))
 
 
 @dataclass
@@ -85,6 +95,19 @@ class ImportedProgram:
     def __post_init__(self) -> None:
         if not self.entries:
             self.entries = {"main": EntryPoint(self.signature, self.in_tree, self.out_tree)}
+
+    @staticmethod
+    def flat(
+        module: mlir.Module,
+        signature: Signature,
+        source: Source,
+        parameters: Mapping[str, Parameter] | None = None,
+        digest: str | None = None,
+    ) -> ImportedProgram:
+        """A program that is called with its tensors one after the other."""
+        in_tree = CallTree.flat([one.name for one in signature.arguments])
+        out_tree = flat_results([one.name for one in signature.results])
+        return ImportedProgram(module, parameters or {}, signature, in_tree, out_tree, source, None, digest)
 
     def as_text(self, large_elements_limit: int = 16, level: str = "linalg") -> str:
         """Readable MLIR: `level` is 'linalg' (the input contract) or 'source' (torch or StableHLO ops)."""
@@ -114,7 +137,7 @@ class ImportedProgram:
         return key_of(
             self.module.operation.get_asm(enable_debug_info=True),
             (self.source.kind, self.source.description),
-            (entries, [one.mutates for one in self.entries.values()]),
+            (entries, [(one.mutates, one.narrows) for one in self.entries.values()]),
             (list(self.parameters), weights),
             digests_of_arrays(one.array() for one in self.parameters.values()),
         )

@@ -6,7 +6,10 @@
 Needs NumPy and nothing else: neither MLIR nor LLVM nor torch is imported here.
 """
 
-from eyas.runtime.module import Device, Function, Module, devices, load
+from eyas.runtime._core import DeviceTensor
+from eyas.runtime.calls import Function
+from eyas.runtime.device import Device, DeviceInfo, devices
+from eyas.runtime.module import Module, load
 from eyas.runtime.profile import Event
 
-__all__ = ["Device", "Event", "Function", "Module", "devices", "load"]
+__all__ = ["Device", "DeviceInfo", "DeviceTensor", "Event", "Function", "Module", "devices", "load"]

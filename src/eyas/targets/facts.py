@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-KIB, MIB = 1 << 10, 1 << 20
+from eyas.targets.text import KIB, MIB
 
 
 @dataclass(frozen=True)
@@ -212,13 +212,8 @@ ARCHES = {
         vector_registers=(("avx512f", 32), ("sse2", 16)),
         capabilities={
             "fma": _set("fma fma4"),
-            # vmaskmov of AVX2 has no 8/16-bit form and its stores take tens of micro-ops on Zen 1 to 3.
-            "cheap-masks": _set("avx512vl"),
-            "f16-convert": _set("f16c"),
             "f16-arith": _set("avx512fp16"),
             "bf16-dot": _set("avx512bf16"),
-            "i8-dot": _set("avx512vnni avxvnni"),
-            "gather": _set("avx2"),
         },
     ),
     "aarch64": Arch(
@@ -233,12 +228,8 @@ ARCHES = {
         vector_registers=(("neon", 32),),
         capabilities={
             "fma": _set("neon"),
-            "cheap-masks": _set("sve"),
-            "f16-convert": _set("fp-armv8"),
             "f16-arith": _set("fullfp16"),
             "bf16-dot": _set("bf16"),
-            "i8-dot": _set("dotprod i8mm"),
-            "gather": _set("sve"),
         },
     ),
     "riscv64": Arch(
@@ -254,31 +245,7 @@ ARCHES = {
         vector_registers=(("v", 32), ("f", 32)),
         capabilities={
             "fma": _set("f"),
-            "cheap-masks": _set("v"),
-            "f16-convert": _set("zvfhmin zfhmin"),
             "f16-arith": _set("zvfh"),
-            "gather": _set("v"),
         },
     ),
-}
-
-# --- vmvx -------------------------------------------------------------------------------------------------------------
-
-PORTABLE = Arch(
-    triple="",
-    elf_machine=0,
-    default_cpu="",
-    implies={"tiles": ()},
-    # A small core of today: what runs well in these caches runs well in larger ones.
-    cpus={"": Cpu(frozenset({"tiles"}), l1d=32 * KIB, l2=512 * KIB, l3=8 * MIB)},
-    baseline=frozenset({"tiles"}),
-    vector_widths=(("tiles", 512),),
-    vector_registers=(("tiles", 32),),
-    capabilities={"fma": frozenset({"tiles"}), "gather": frozenset({"tiles"}), "f16-convert": frozenset({"tiles"})},
-)
-"""The machine of the bytecode: unit tiles of 8 x 16 elements, the same on every CPU."""
-
-RESERVED_BACKENDS = {
-    "vulkan": "SPIR-V for Vulkan devices, such as vulkan:spirv1.6",
-    "cuda": "PTX for NVIDIA devices, such as cuda:sm_90a",
 }

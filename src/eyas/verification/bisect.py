@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from eyas.pipelines.phases import NEEDED_IN_PLACE, OPTIONAL
-
-# Without one of those these are left out too, so what they do must not be credited to it.
-_IMPLIED = ("write-state-in-place", "reuse-in-place")
+# Plain loops, which take over from a strategy that is switched off, do not work in place: what these passes do must not
+# be credited to it.
+_IN_PLACE = ("write-state-in-place", "reuse-in-place")
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,11 @@ class _Trials:
     """Remembers what was tried."""
 
     is_right: Callable[[tuple[str, ...]], bool]
+    switches: Sequence[str]
     known: dict[tuple[str, ...], bool] = field(default_factory=dict)
 
     def __call__(self, off: Sequence[str]) -> bool:
-        key = tuple(name for name in OPTIONAL if name in off)
+        key = tuple(name for name in self.switches if name in off)
         if key not in self.known:
             self.known[key] = self.is_right(key)
         return self.known[key]
@@ -48,26 +48,31 @@ class _Trials:
         return Blame(tuple(culprits), tuple(cures), tuple(self.known.items()), reason)
 
 
-def bisect(is_right: Callable[[tuple[str, ...]], bool]) -> Blame:
-    """Finds what to blame for a program that is wrong; `is_right(off)` compiles it without the passes in `off`."""
-    right = _Trials(is_right)
+def bisect(
+    is_right: Callable[[tuple[str, ...]], bool], switches: Sequence[str], strategies: Sequence[str] = ()
+) -> Blame:
+    """Finds what to blame for a program that is wrong; `is_right(off)` compiles it without the passes in `off`.
+
+    `switches` is all that can be off, in pipeline order, and `strategies` those of them that lower dispatches.
+    """
+    right = _Trials(is_right, switches)
     if right(()):
         return right.blame((), reason="it is right when it is compiled and run again, as with a race; try more runs")
-    if not right(OPTIONAL):
+    if not right(switches):
         return right.blame((), reason="it is still wrong with everything optional switched off")
-    cures = [name for name in OPTIONAL if name not in NEEDED_IN_PLACE and right((name,))]
-    if not set(_IMPLIED) & set(cures):
-        cures += [name for name in NEEDED_IN_PLACE if right((name,))]
-    cures.sort(key=OPTIONAL.index)
+    cures = [name for name in switches if name not in strategies and right((name,))]
+    if not set(_IN_PLACE) & set(cures):
+        cures += [name for name in strategies if right((name,))]
+    cures.sort(key=list(switches).index)
     if cures:
         return right.blame(cures[-1:], cures)
-    return right.blame(_smallest_cure(right), reason="each of them alone leaves it wrong")
+    return right.blame(_smallest_cure(right, switches), reason="each of them alone leaves it wrong")
 
 
-def _smallest_cure(right: Callable[[Sequence[str]], bool]) -> list[str]:
+def _smallest_cure(right: Callable[[Sequence[str]], bool], switches: Sequence[str]) -> list[str]:
     """A set without which the program is right, and of which nothing can be switched on again."""
-    off: list[str] = list(OPTIONAL)
-    for name in OPTIONAL:
+    off: list[str] = list(switches)
+    for name in switches:
         fewer = [one for one in off if one != name]
         if right(fewer):
             off = fewer

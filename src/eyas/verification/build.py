@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from eyas.ir import clone_into
-from eyas.pipelines.compiler import Compilation, CompiledProgram
-from eyas.pipelines.phases import Options
+from eyas.codegen.backends import backend_of
+from eyas.pipelines import driver
+from eyas.pipelines.compilation import Compilation
+from eyas.pipelines.driver import Result
+from eyas.pipelines.phases import switches
+from eyas.pipelines.request import Phase, Request, Services
 from eyas.program.program import ImportedProgram
+from eyas.targets import Target
 
 
 @dataclass(frozen=True)
@@ -23,14 +28,41 @@ class Build:
     disable: tuple[str, ...] = ()
     workers: int = 0
     runs: int = 1
+    target: Target = field(default_factory=Target.host)
 
-    def compile(self, program: ImportedProgram, disable: Sequence[str] = ()) -> CompiledProgram:
+    @property
+    def flags(self) -> list[str]:
+        """What tells a command to compile for the same target and to run on the same device."""
+        target = [] if self.target == Target.host() else [f"--target {shlex.quote(str(self.target))}"]
+        return target + ([] if self.device == "local-task" else [f"--device {shlex.quote(self.device)}"])
+
+    @property
+    def plain(self) -> Build:
+        """This machine, all optional left out: what a program without a framework is compared with."""
+        host = Build(threads=self.threads, workers=self.workers)
+        return replace(host, disable=host.switches)
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """All that a program for this target compiles without."""
+        return switches(self.target)
+
+    @property
+    def strategy_switches(self) -> tuple[str, ...]:
+        """Those of them that are strategies."""
+        return backend_of(self.target).strategy_switches
+
+    def compile(self, program: ImportedProgram, disable: Sequence[str] = ()) -> Result:
         """The program, compiled without what is in `disable`."""
-        copy = replace(program, module=clone_into(program.module.operation, program.module.context))
-        options = Options(disable=tuple(dict.fromkeys((*self.disable, *disable))), workers=self.workers)
-        compilation = Compilation.of(copy, options)
-        compilation.run()
-        return compilation.finish()
+        return driver.compile(self._request(program, disable), Services(workers=self.workers))
+
+    def run(self, program: ImportedProgram, last: Phase, disable: Sequence[str] = ()) -> Compilation:
+        """The program after a phase."""
+        return driver.run(self._request(program, disable, last), Services(workers=self.workers))
+
+    def _request(self, program: ImportedProgram, disable: Sequence[str], last: Phase = Phase.VM) -> Request:
+        off = tuple(dict.fromkeys((*self.disable, *disable)))
+        return Request(program, targets=(self.target,), disable=off, last=last)
 
     def call(
         self, program: ImportedProgram, inputs: Sequence[np.ndarray], disable: Sequence[str] = ()
@@ -45,7 +77,7 @@ class Build:
                 return again
         return first
 
-    def _run(self, compiled: CompiledProgram, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _run(self, compiled: Result, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """One call of a module that was just loaded: state that a program keeps is as it was."""
         results = compiled.load(self.device, self.threads).functions["main"](*inputs)
         return [np.asarray(one) for one in (results if isinstance(results, (tuple, list)) else (results,))]

@@ -1,4 +1,5 @@
-"""MLIR programs have no framework: the reference is the program compiled with everything optional switched off."""
+"""MLIR programs have no framework: the reference is the program compiled for this machine's CPU, with everything
+optional switched off."""
 
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ from eyas.ir import mlir
 from eyas.ir.locations import UNKNOWN, describe_source
 from eyas.ir.walk import defining_op, is_tensor, nested_operands
 from eyas.passes.dispatch.grouping import Role, role_of
-from eyas.pipelines.phases import OPTIONAL
 from eyas.program.program import ImportedProgram
 from eyas.verification.build import Build
 from eyas.verification.cut import add_results, main_block
@@ -53,7 +53,7 @@ class MlirSource(Source):
 
     def reference(self, inputs: Sequence[np.ndarray]) -> Reference:
         tapped = self.program([layer.name for layer in self.layers if layer.name not in self._results])
-        values = self._build.call(tapped.program, inputs, OPTIONAL)
+        values = self._build.plain.call(tapped.program, inputs)
         results = values[: len(self._imported.signature.results)]
         return Reference(results, {name: values[index] for name, index in tapped.positions.items()})
 

@@ -22,7 +22,7 @@ from eyas.program.parameters import Parameter
 from eyas.program.program import ImportedProgram
 
 TO_MEMORY = (
-    "func.func(linalg-generalize-named-ops),"
+    "func.func(convert-elementwise-to-linalg,linalg-generalize-named-ops),"
     "one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map"
     " allow-return-allocs-from-loops}"
 )

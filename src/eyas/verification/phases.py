@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from eyas.errors import EyasError
-from eyas.pipelines.compiler import Compilation
-from eyas.pipelines.phases import OPTIONAL, Options, Phase
+from eyas.ir import mlir
+from eyas.pipelines.request import Phase
 from eyas.program.dtypes import numpy_dtype
 from eyas.program.program import ImportedProgram
 from eyas.verification import oracle
@@ -22,7 +22,7 @@ def explain(build: Build, found: Reproducer, tolerance: Tolerance) -> str:
         try:
             program = found.program()
             results = _after(program, phase, build, found.piece.inputs)
-        except (EyasError, RuntimeError, KeyError, TypeError, AssertionError) as error:
+        except (EyasError, mlir.MLIRError, RuntimeError, KeyError, TypeError, AssertionError) as error:
             return f"what {name} left cannot be evaluated on its own: {str(error).splitlines()[0]}"
         if not compare(results[0], found.expected, tolerance).ok:
             if phase is None:
@@ -35,6 +35,5 @@ def _after(program: ImportedProgram, phase: Phase | None, build: Build, inputs: 
     results = [(numpy_dtype(result.dtype), len(result.dims)) for result in program.signature.results]
     if phase is None:
         return oracle.evaluate(program, *inputs)
-    compilation = Compilation.of(program, Options(disable=OPTIONAL, workers=build.workers))
-    compilation.run(Phase.INPUT, phase)
+    compilation = build.run(program, phase, build.switches)
     return oracle.evaluate_text(str(compilation.module), compilation.parameters, results, inputs)

@@ -49,7 +49,8 @@ class Report:
     @property
     def worst(self) -> Row | None:
         """The value with the largest error."""
-        compared = [row for row in (*self.layers, *self.results) if row.difference is not None]
+        every = (*self.layers, *self.results)
+        compared = [row for row in every if row.difference is not None and not row.agrees_with]
         return max(compared, key=_error, default=None)
 
     @property
@@ -61,6 +62,8 @@ class Report:
             lines.append(
                 f"{len(skipped)} layers could not be compared, such as '{skipped[0].layer.name}': {skipped[0].note}"
             )
+        if excused := [row for row in self.rows if row.agrees_with]:
+            lines.append(_not_ours(excused, self.reference))
         if self.ok:
             worst = self.worst
             lines.append("all within tolerance" + (f"; largest error {show(_error(worst))}" if worst else ""))
@@ -131,6 +134,19 @@ class Report:
         return "\n".join(self.summary)
 
 
+def _not_ours(rows: list[Row], reference: str) -> str:
+    """What is said of layers that differ from the reference, and are right."""
+    first = rows[0]
+    assert first.difference is not None
+    counted = f"{len(rows)} layers differ" if len(rows) > 1 else "1 layer differs"
+    exact = "" if first.agrees_with == reference else f" by {first.agrees_with}"
+    return (
+        f"{counted} from the reference and {'are' if len(rows) > 1 else 'is'} right for what it is computed from, as"
+        f" computed again{exact}: a rounding at a tie, or integers that the reference does not compute exactly; first"
+        f" '{first.layer.name}', {first.layer.op}: {first.difference.reason}"
+    )
+
+
 def _error(row: Row | None) -> float:
     return row.difference.error if row is not None and row.difference is not None else 0.0
 
@@ -149,4 +165,5 @@ def _row(row: Row) -> dict[str, Any]:
         "dtype": row.dtype,
         "shape": list(row.shape),
         **compared,
+        "agrees_with": row.agrees_with,
     }

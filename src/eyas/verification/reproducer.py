@@ -17,8 +17,7 @@ import numpy as np
 
 from eyas.errors import EyasError
 from eyas.frontends.mlir.importer import import_text
-from eyas.pipelines.compiler import Compilation
-from eyas.pipelines.phases import Options, Phase
+from eyas.pipelines.request import Phase
 from eyas.program.program import ImportedProgram
 from eyas.verification.build import Build
 from eyas.verification.compare import Difference, compare
@@ -47,7 +46,7 @@ class Reproducer:
     def program(self) -> ImportedProgram:
         return import_text(self.piece.text, "repro.mlir")
 
-    def write(self, folder: Path, note: str = "") -> str:
+    def write(self, folder: Path, build: Build, note: str = "") -> str:
         """Writes the folder; returns the command that runs it."""
         folder.mkdir(parents=True, exist_ok=True)
         for old in [*folder.glob("input_*.npy"), *folder.glob("expected_*.npy")]:
@@ -57,7 +56,7 @@ class Reproducer:
             np.save(folder / f"input_{index}.npy", array)
         np.save(folder / "expected_0.npy", self.expected)
         flags = [f"--input @{shlex.quote(str(folder / f'input_{i}.npy'))}" for i in range(len(self.piece.inputs))]
-        command = " ".join(["eyas run", shlex.quote(str(folder / "repro.mlir")), *flags])
+        command = " ".join(["eyas run", shlex.quote(str(folder / "repro.mlir")), *flags, *build.flags])
         (folder / "README.md").write_text(
             f"The result of `repro.mlir` on these inputs is not `expected_0.npy`: {self.difference.reason}.\n"
             f"It is the layer `{self.layer}`.{' ' + note if note else ''}\n\n"
@@ -174,7 +173,6 @@ def _smaller(
 
 
 def _optimized(program: ImportedProgram, build: Build) -> ImportedProgram:
-    compilation = Compilation.of(program, Options(disable=build.disable, workers=build.workers))
-    compilation.run(Phase.INPUT, Phase.OPTIMIZE)
+    compilation = build.run(program, Phase.OPTIMIZE)
     trees = program.in_tree, program.out_tree
     return ImportedProgram(compilation.module, compilation.parameters, program.signature, *trees, program.source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,21 @@ class TorchSource(Source):
         ]
         return Reference(results, recorder.values)
 
+    def recompute(
+        self, layer: Layer, values: Mapping[str, np.ndarray], inputs: Sequence[np.ndarray]
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        nodes = list(self._exported.graph.nodes)
+        arguments = [node for node in nodes if node.op == "placeholder"]
+        known: dict[torch.fx.Node, Any] = dict(zip(arguments, self._placeholders(inputs), strict=True))
+        known |= {node: _tensor(values[node.name]) for node in nodes if node.name in values}
+        wanted = next(node for node in nodes if node.name == layer.name)
+        try:
+            with torch.no_grad():
+                value = _run_one(wanted, known, self._exported.graph_module)
+        except (RuntimeError, TypeError, ValueError):  # a value that torch does not take back: no opinion
+            return
+        yield self.framework, _array(value)
+
     def _placeholders(self, inputs: Sequence[np.ndarray]) -> list[Any]:
         """Weights and inputs in the order of the graph."""
         exported, flat, values = self._exported, iter(inputs), []
@@ -89,9 +104,7 @@ class TorchSource(Source):
         node = next(node for node in self._exported.graph.nodes if node.name == name)
         if not isinstance(node.meta.get("val"), torch.Tensor):
             return array.item()
-        if array.dtype.name == "bfloat16":
-            return torch.from_numpy(np.ascontiguousarray(array).view(np.int16)).view(torch.bfloat16)
-        return torch.from_numpy(np.array(array))
+        return _tensor(array)
 
     def _with_outputs(self, taps: Sequence[str]) -> torch.export.ExportedProgram:
         """The exported program with nodes as further results, after its own."""
@@ -150,6 +163,27 @@ class _Recorder(torch.fx.Interpreter):
         if n.name in self._wanted:
             self.values[n.name] = _array(value)
         return value
+
+
+def _run_one(node: torch.fx.Node, known: dict[torch.fx.Node, Any], module: torch.fx.GraphModule) -> Any:
+    """The value of a node from those that are known; what is between them and it is computed too."""
+    interpreter = torch.fx.Interpreter(module, garbage_collect_values=False)
+    interpreter.env = known
+    stack = [node]
+    while stack:
+        missing = [one for one in stack[-1].all_input_nodes if one not in known]
+        if missing:
+            stack += missing
+        else:
+            last = stack.pop()
+            known[last] = interpreter.run_node(last)
+    return known[node]
+
+
+def _tensor(array: np.ndarray) -> torch.Tensor:
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(np.ascontiguousarray(array).view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(np.array(array))
 
 
 def _array(value: Any) -> np.ndarray:

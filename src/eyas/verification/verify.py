@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from eyas.errors import UsageError
-from eyas.pipelines.phases import OPTIONAL
 from eyas.program.dtypes import numpy_dtype
+from eyas.program.examples import random_array
 from eyas.program.program import ImportedProgram
+from eyas.targets import Target
 from eyas.verification import phases, reproducer
 from eyas.verification.bisect import Blame, bisect
 from eyas.verification.build import Build
@@ -35,6 +36,7 @@ def verify(
     reproducer: str | Path | None = None,
     seed: int = 0,
     disable: Sequence[str] = (),
+    target: str = "llvm-cpu",
     device: str = "local-task",
     threads: int | None = None,
     workers: int = 0,
@@ -47,13 +49,14 @@ def verify(
     from `seed` are used, where shapes are known. The error of a layer is its largest difference relative to its largest
     magnitude; `rtol` and `atol` replace the tolerances of its element type. On a mismatch `bisect` names the pass or
     strategy to blame, and `reproducer` is a folder for the smallest piece of the program that is still wrong. With
-    `runs` above 1 each program is called that often, and a result that changes counts.
+    `runs` above 1 each program is called that often, and a result that changes counts. `target` and `device` are those
+    of `eyas.compile`: portable modules and other devices are verified as machine code is.
 
         report = eyas.verify(model, (x,), bisect=True)
         assert report.ok, report
     """
-    build = Build(device, threads, tuple(disable), workers, runs)
-    traced = _takes_examples(model)
+    build = Build(device, threads, tuple(disable), workers, runs, Target.parse(target))
+    traced = _takes_examples(model, (inputs, kwargs or {}))
     source = open_source(model, inputs if traced else (), (kwargs or {}) if traced else {}, dynamic_shapes, build)
 
     def arrays(program: ImportedProgram) -> Sequence[np.ndarray]:
@@ -96,7 +99,7 @@ def run(
         _name_culprit(report, tracer, found)
     if folder is not None and found is not None:
         blame = f"To blame: {report.blame.name}." if report.blame and report.blame.culprits else ""
-        report.reproducer, report.command = str(folder), found.write(Path(folder), blame)
+        report.reproducer, report.command = str(folder), found.write(Path(folder), build, blame)
         report.reproducer_ops = found.piece.ops
         report.reproducer_dispatches = found.dispatches(build)
     return report
@@ -106,15 +109,17 @@ def _name_culprit(report: Report, tracer: Tracer, found: reproducer.Reproducer |
     """Bisects on the reproducer, which compiles quickly, and makes sure on the whole program."""
 
     def whole_is_right(off: tuple[str, ...]) -> bool:
-        tracer.progress(f"the program {_without(off)}")
+        tracer.progress(f"the program {_without(off, tracer.build)}")
         return not any(row.wrong for row in tracer.results(off))
 
     def piece_is_right(off: tuple[str, ...]) -> bool:
         assert found is not None
-        tracer.progress(f"the reproducer {_without(off)}")
+        tracer.progress(f"the reproducer {_without(off, tracer.build)}")
         return reproducer.is_wrong(tracer, found.piece, found.expected, off) is None
 
-    blame: Blame = bisect(piece_is_right if found is not None else whole_is_right)
+    build = tracer.build
+    is_right = piece_is_right if found is not None else whole_is_right
+    blame: Blame = bisect(is_right, build.switches, build.strategy_switches)
     if not blame.culprits and found is not None:
         where = phases.explain(tracer.build, found, tracer.tolerance)
         blame = Blame((), blame.cures, blame.tried, f"{blame.reason}; {where}")
@@ -124,18 +129,19 @@ def _name_culprit(report: Report, tracer: Tracer, found: reproducer.Reproducer |
         report.confirmed = whole_is_right(blame.culprits)
 
 
-def _without(off: tuple[str, ...]) -> str:
+def _without(off: tuple[str, ...], build: Build) -> str:
     if not off:
         return "once more"
-    return f"without {'anything optional' if off == OPTIONAL else ', '.join(off)}"
+    return f"without {'anything optional' if off == build.switches else ', '.join(off)}"
 
 
-def _takes_examples(model: Any) -> bool:
+def _takes_examples(model: Any, inputs: Any) -> bool:
     """Modules and functions are traced with their inputs; files and exported programs have their shapes already."""
     from eyas.frontends import frontend_of
 
-    kind = frontend_of(model)
-    return kind == "jax" or (kind == "torch" and hasattr(model, "forward"))
+    kind = frontend_of(model, inputs)
+    is_function = callable(model) and not hasattr(model, "graph_signature")
+    return kind == "jax" or (kind == "torch" and is_function)
 
 
 def _as_array(leaf: Any, dtype: str) -> np.ndarray:
@@ -148,8 +154,6 @@ def _as_array(leaf: Any, dtype: str) -> np.ndarray:
 
 def random_inputs(program: ImportedProgram, seed: int) -> list[np.ndarray]:
     """Arrays of the signature's shapes."""
-    from eyas.cli.common import random_array
-
     arrays = []
     for index, argument in enumerate(program.signature.arguments):
         if not all(isinstance(dim, int) for dim in argument.dims):

@@ -65,14 +65,14 @@ def _attempt(case: Case, model: onnx.ModelProto, wanted: list[bool]) -> tuple[St
 
 
 def _compile(model: onnx.ModelProto) -> object:
-    from eyas.frontends import import_model
-    from eyas.pipelines.compiler import Compilation
-    from eyas.pipelines.phases import Options
+    from eyas.pipelines import driver
+    from eyas.pipelines.request import Request, Services
+    from eyas.targets import Target
 
+    given = compile_options()
+    request = Request(model, targets=(Target.parse(given["target"]),), disable=given["disable"])
     # One worker: this process is one of several already.
-    compilation = Compilation.of(import_model(model), Options(workers=1, **compile_options()))
-    compilation.run()
-    return compilation.finish().load("local-sync")
+    return driver.compile(request, Services(workers=1)).load("local-sync")
 
 
 def as_array(value: object) -> np.ndarray:

@@ -34,7 +34,7 @@ def run_all(
     # The import is paid once; every worker is a fork, so that replacing a dead one takes milliseconds.
     import eyas.api
     import eyas.frontends.onnx.importer
-    import eyas.pipelines.compiler  # noqa: F401
+    import eyas.pipelines.compiled  # noqa: F401
 
     context = multiprocessing.get_context("fork")
     outcomes: list[Outcome | None] = [None] * len(cases)

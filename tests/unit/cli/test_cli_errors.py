@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eyas.cli.main import main
-from eyas.pipelines.compiler import Compilation
-from eyas.pipelines.phases import Phase
+from eyas.pipelines.compilation import Compilation
+from eyas.pipelines.request import Phase
 
 
 def test_missing_file_is_the_users_input(eyas, tmp_path):
@@ -82,11 +82,11 @@ def test_a_bug_saves_a_reproducer_that_compiles(eyas, model, monkeypatch, tmp_pa
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
 
-    def fail(self):
+    def fail(self, module):
         raise AssertionError("a wheel came off")
 
     with monkeypatch.context() as patched:
-        patched.setattr("eyas.pipelines.compiler.note_work", fail)  # runs first in phase codegen
+        patched.setattr("eyas.passes.codegen.note_work.NoteWork.run", fail)  # runs first in phase codegen
         done = eyas("compile", model, "-o", tmp_path / "m.eyas", "--target", "llvm-cpu")
     assert done.code == 70 and "AssertionError: a wheel came off" in done.err and "Traceback" not in done.err
     folder = Path(re.search(r"saved in (\S+?);", done.err)[1])

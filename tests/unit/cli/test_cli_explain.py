@@ -62,3 +62,11 @@ def test_mistakes_are_told_before_anything_is_measured(eyas, module, tmp_path):
     folder = eyas("explain", module, "--runs", 1, "--json", tmp_path)
     assert folder.code == 1 and "cannot write" in folder.err
     assert not list(tmp_path.glob("cache/machines/*.part"))
+
+
+def test_a_model_is_compiled_for_the_target(eyas, model, module):
+    done = eyas("explain", model, "--runs", 2, "--json", "-", "--target", "vmvx", "--device", "local-sync")
+    assert done.code == 0 and done.json["target"] == "vmvx" and done.json["driver"] == "local-sync"
+    assert {one["strategy"] for one in done.json["dispatches"]} <= {"contraction", "rows"}
+    done = eyas("explain", module, "--target", "vmvx")
+    assert done.code == 2 and "is compiled already" in done.err

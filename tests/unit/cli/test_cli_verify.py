@@ -93,3 +93,12 @@ def test_what_cannot_be_verified(eyas, module, exp, tmp_path):
     assert done.code == 2 and "needs the source" in done.err
     done = eyas("verify", exp)
     assert done.code == 2 and "has no fixed size" in done.err
+
+
+def test_target_and_device(eyas, model, module):
+    done = eyas("verify", model, "--target", "vmvx", "--device", "local-sync", "--json")
+    assert done.code == 0 and done.json["ok"] and len(done.json["layers"]) == 2
+    assert eyas("verify", model, "--target", "vmvz").code == 1
+    assert eyas("verify", model, "--device", "toaster", "--no-reproducer").code == 2
+    done = eyas("run", module, "--target", "vmvx")
+    assert done.code == 2 and "is compiled already" in done.err

@@ -8,7 +8,7 @@ import pytest
 from made import MACHINE
 
 from eyas.explain import machine
-from eyas.runtime import _core
+from eyas.runtime import Device
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_measured_once_and_then_read(folder):
-    device = _core.Device("local-task", 2)
+    device = Device("local-task", threads=2)
     first = machine.this_machine(device)
     assert first.workers == 2 and first.cpu == device.info()["name"] and first.flops_per_s > 1e6
     assert [level.name for level in first.levels][-1] == "memory" and len(first.levels) >= 3
@@ -36,7 +36,7 @@ def test_measured_once_and_then_read(folder):
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "levels": []}', '{"format": 99}', "null"])
 def test_a_damaged_file_is_measured_anew(folder, text):
-    device = _core.Device("local-sync")
+    device = Device("local-sync")
     machine.this_machine(device)
     (stored,) = folder.iterdir()
     stored.write_text(text)
@@ -46,16 +46,16 @@ def test_a_damaged_file_is_measured_anew(folder, text):
 
 def test_limits_of_a_busy_machine_are_not_kept(folder, monkeypatch):
     monkeypatch.setattr(machine.OtherPrograms, "share", lambda self: 0.5)
-    assert machine.this_machine(_core.Device("local-sync")).disturbed
+    assert machine.this_machine(Device("local-sync")).disturbed
     assert not folder.exists()
 
 
 def test_without_a_cache_folder(monkeypatch, folder):
     monkeypatch.setenv("EYAS_CACHE", "off")
-    assert machine.this_machine(_core.Device("local-sync")).flops_per_s > 0
+    assert machine.this_machine(Device("local-sync")).flops_per_s > 0
     assert not folder.exists()
     monkeypatch.setenv("EYAS_CACHE", "/proc/nowhere")
-    assert machine.this_machine(_core.Device("local-sync")).flops_per_s > 0
+    assert machine.this_machine(Device("local-sync")).flops_per_s > 0
 
 
 def test_numbers_that_cannot_be_are_refused():

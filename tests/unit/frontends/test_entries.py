@@ -11,8 +11,9 @@ from torch import nn  # noqa: E402
 import eyas  # noqa: E402
 from eyas.errors import CallError, UsageError  # noqa: E402
 from eyas.module import container  # noqa: E402
-from eyas.pipelines.compiler import Compilation  # noqa: E402
-from eyas.pipelines.phases import Options, Phase  # noqa: E402
+from eyas.pipelines import driver  # noqa: E402
+from eyas.pipelines.dumps import read_dump  # noqa: E402
+from eyas.pipelines.request import Phase, Request  # noqa: E402
 
 
 class Decoder(nn.Module):
@@ -69,9 +70,8 @@ def test_equal_names_of_different_weights_are_kept_apart():
 def test_external_weights_are_shared(models, tmp_path):
     encoder, decoder, x, scale = models
     exported = eyas.export({"encode": (encoder, (x,)), "decode": (decoder, (x, scale))})
-    compilation = Compilation.of(exported.program, Options())
-    compilation.run()
-    compilation.finish(tmp_path / "w.safetensors").write(tmp_path / "m.eyas")
+    outside = Request(exported.program, external_weights=tmp_path / "w.safetensors")
+    driver.compile(outside).save(tmp_path / "m.eyas")
     assert (tmp_path / "w.safetensors").stat().st_size < 4 * (64 * 128 + 128 * 10) + 2500
     torch.testing.assert_close(eyas.load(tmp_path / "m.eyas").encode(x), encoder(x))
 
@@ -79,11 +79,10 @@ def test_external_weights_are_shared(models, tmp_path):
 def test_dumps_of_several_entries_resume(models, tmp_path):
     encoder, decoder, x, scale = models
     exported = eyas.export({"encode": (encoder, (x,)), "decode": (decoder, (x, scale))})
-    compilation = Compilation.of(exported.program, Options())
-    compilation.run(last=Phase.SCHEDULE)
-    again = Compilation.resume(compilation.as_text(), Options(), compilation.parameters)
-    again.run(Phase.HAL)
-    torch.testing.assert_close(again.finish().load()["decode"](x, scale)["logits"], decoder(x, scale)["logits"])
+    compilation = driver.run(Request(exported.program, last=Phase.SCHEDULE))
+    dump = read_dump(compilation.as_text(), compilation.parameters)
+    again = driver.compile(Request(dump, after=Phase.SCHEDULE)).load()
+    torch.testing.assert_close(again["decode"](x, scale)["logits"], decoder(x, scale)["logits"])
 
 
 def test_dynamic_shapes_are_each_entrys_own():

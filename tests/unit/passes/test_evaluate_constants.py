@@ -16,7 +16,9 @@ import eyas  # noqa: E402
 from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module  # noqa: E402
 from eyas.ir.walk import find_ops  # noqa: E402
 from eyas.passes.optimize.evaluate_constants import EvaluateConstants  # noqa: E402
-from eyas.program.parameters import Parameter  # noqa: E402
+from eyas.pipelines.constants import evaluate_with  # noqa: E402
+from eyas.pipelines.request import Services  # noqa: E402
+from eyas.program.parameters import Parameter, ParameterStore  # noqa: E402
 
 ID2 = p.affine(2, [0, 1])
 
@@ -27,9 +29,9 @@ def parameter(name: str, key: str, shape, dtype: str = "f32") -> str:
 
 def run(text: str, arrays: dict[str, np.ndarray]) -> tuple[mlir.Module, dict[str, np.ndarray], list[str]]:
     """The module, all values, and the keys that the module still reads."""
-    table = {key: Parameter.of_array(key, array) for key, array in arrays.items()}
+    table = ParameterStore({key: Parameter.of_array(key, array) for key, array in arrays.items()})
     module = parse_module(text, make_context())
-    PassPipeline((EvaluateConstants(parameters=table), Upstream("canonicalize,cse"))).run(module)
+    PassPipeline((EvaluateConstants(table, evaluate_with((), Services())), Upstream("canonicalize,cse"))).run(module)
     assert module.operation.verify()
     used = [op.key.value for op in find_ops(module, "flow.parameter")]
     return module, {key: one.array() for key, one in table.items()}, used

@@ -12,7 +12,7 @@ import programs as p  # noqa: E402
 
 from eyas.ir import make_context, parse_module  # noqa: E402
 from eyas.ir.walk import entry_block, functions  # noqa: E402
-from eyas.passes.dispatch.grouping import MAX_TENSORS, Role, form_groups, role_of  # noqa: E402
+from eyas.passes.dispatch.grouping import MAX_TENSORS, Forming, Role, form_groups, role_of  # noqa: E402
 
 A, S = p.tensor_type([32, 64]), p.tensor_type([32])
 ID, TR, ROW, COLUMN = p.affine(2, [0, 1]), p.affine(2, [1, 0]), p.affine(2, [0]), p.affine(2, [1])
@@ -105,6 +105,52 @@ def test_no_cycles():
     lines += p.generic("z", [("y", A, ID), ("m", A, ID)], ("e", A, ID), "pp", "%r = arith.addf %i0, %i1 : f32", "f32")
     order, _, _ = groups_of(PAIR, lines, [("z", A)])
     assert order == [["generic"], ["matmul", "generic"]]
+
+
+def test_no_cycles_through_an_op_that_stands_before():
+    """%z needs %p, whose group needs the product by way of %q: %z must not join the product."""
+    square = p.tensor_type([64, 64])
+    add = "%r = arith.addf %i0, %i1 : f32"
+    lines = p.filled("init", [64, 64], "f32", "0.0") + f"%e = tensor.empty() : {square}\n"
+    lines += unary("p", "x", type_=square).replace(A, square)
+    lines += f"%m = linalg.matmul ins(%x, %x : {square}, {square}) outs(%init : {square}) -> {square}\n"
+    lines += p.generic("q", [("p", square, ID), ("m", square, TR)], ("e", square, ID), "pp", add, "f32")
+    lines += p.generic("z", [("m", square, ID), ("p", square, ID)], ("e", square, ID), "pp", add, "f32")
+    order, _, _ = groups_of([("x", square)], lines, [("q", square), ("z", square)])
+    assert order == [["generic", "generic", "generic"], ["matmul"]]
+
+
+@pytest.mark.parametrize("branches", [1, 8])
+def test_the_work_grows_with_the_program_and_not_with_its_square(branches: int):
+    """Branches that exchange their results in each layer, as in nets of several resolutions, quantised ones too."""
+    add = "%r = arith.addf %i0, %i1 : f32"
+
+    def visits(layers: int) -> tuple[int, int]:
+        lines = HEAD
+        for layer in range(layers):
+            for branch in range(branches):
+                before = [f"b{layer - 1}_{(branch + n) % branches}" if layer else "x" for n in range(2)]
+                sources = [(before[0], A, ID), (before[1], A, TR if branch % 3 == 1 else ID)]
+                square = sources[1][2] == ID
+                lines += p.generic(
+                    f"a{layer}_{branch}", sources if square else sources[:1], ("e", A, ID), "pp",
+                    add if square else "%r = math.exp %i0 : f32", "f32",
+                )  # fmt: skip
+                lines += f"%m{layer}_{branch} = linalg.matmul ins(%a{layer}_{branch}, %w : {A}, tensor<64x64xf32>)"
+                lines += f" outs(%init : {A}) -> {A}\n"
+                both = [(f"m{layer}_{branch}", A, ID), (f"a{layer}_{branch}", A, ID)]
+                lines += p.generic(f"b{layer}_{branch}", both, ("e", A, ID), "pp", add, "f32")
+        results = [(f"b{layers - 1}_{branch}", A) for branch in range(branches)]
+        module = parse_module(p.main(PAIR, lines, results), make_context())
+        forming = Forming()
+        ops = [view.operation for view in entry_block(functions(module)[0]).operations]
+        for op in ops:
+            forming.visit(op)
+        return forming.dependencies.visits, len(ops)
+
+    few, _ = visits(80 // branches)
+    many, count = visits(640 // branches)
+    assert count > 1900 and many < 10 * few and many < 20 * count
 
 
 def test_opaque_ops_run_alone():

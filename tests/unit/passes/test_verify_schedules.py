@@ -10,13 +10,13 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-import eyas  # noqa: E402
 from eyas.errors import CompileError  # noqa: E402
-from eyas.frontends import import_model  # noqa: E402
-from eyas.pipelines.compiler import Compilation  # noqa: E402
-from eyas.pipelines.phases import Options, Phase  # noqa: E402
+from eyas.pipelines import driver  # noqa: E402
+from eyas.pipelines.dumps import read_dump  # noqa: E402
+from eyas.pipelines.request import Phase, Request  # noqa: E402
+from eyas.targets import Target  # noqa: E402
 
-TARGET = "llvm-cpu:x86_64:x86-64-v3"
+TARGETS = (Target.parse("llvm-cpu:x86_64:x86-64-v3"),)
 TILE = "tiles = [{loop = 1, width = 8, vectors = VECTORS, unroll_loop = 0, unroll = 3}]"
 
 
@@ -25,10 +25,9 @@ def product():
     """A product whose weight is packed: dumps before and after, its weights, a call and its results."""
     torch.manual_seed(0)
     model, x = nn.Linear(300, 203).eval(), torch.randn(9, 300)
-    compilation = Compilation.of(import_model(model, x), Options(target=TARGET))
-    compilation.run(last=Phase.SCHEDULE)
+    compilation = driver.run(Request(model, (x,), targets=TARGETS, last=Phase.SCHEDULE))
     before = compilation.as_text()
-    compilation.run(first=Phase.HAL, last=Phase.HAL)
+    compilation.run([Phase.HAL])
     with torch.no_grad():
         return before, compilation.as_text(), dict(compilation.parameters), x.numpy(), model(x).numpy()
 
@@ -43,27 +42,25 @@ def noted(text: str, schedule: str, strategy: str = "contraction") -> str:
     return "\n".join(lines)
 
 
-def resume(text: str, weights, first: Phase) -> Compilation:
-    compilation = Compilation.resume(text, Options(target=TARGET), weights)
-    compilation.run(first=first)
-    return compilation
+def resume(text: str, weights, after: Phase):
+    return driver.compile(Request(read_dump(text, weights), targets=TARGETS, after=after)).load()
 
 
 def test_weights_of_a_noted_strategy_are_packed_for_its_tile(product):
     before, _, weights, x, expected = product
-    compilation = Compilation.resume(noted(before, TILE.replace("VECTORS", "3")), Options(target=TARGET), weights)
-    compilation.run(first=Phase.HAL, last=Phase.HAL)
+    dump = read_dump(noted(before, TILE.replace("VECTORS", "3")), weights)
+    compilation = driver.run(Request(dump, targets=TARGETS, after=Phase.SCHEDULE, last=Phase.HAL))
     text = compilation.as_text()
     assert "#panels24" in text and "packed = [{binding = 1 : i64, lanes = 24 : i64}]" in text
     assert "codegen.remarks" in text or "codegen.rejected" in text
-    compilation.run(first=Phase.CODEGEN)
-    np.testing.assert_allclose(eyas.load(compilation.finish().to_bytes())(x), expected, rtol=1e-4, atol=1e-4)
+    module = resume(text, dict(compilation.parameters), Phase.HAL)
+    np.testing.assert_allclose(module(x), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_panels_that_are_asked_for_are_made(product):
     before, _, weights, x, expected = product
     text = noted(before, f"{TILE}, packed = [{{binding = 1, lanes = 16}}]".replace("VECTORS", "2"))
-    module = eyas.load(resume(text, weights, Phase.HAL).finish().to_bytes())
+    module = resume(text, weights, Phase.SCHEDULE)
     np.testing.assert_allclose(module(x), expected, rtol=1e-4, atol=1e-4)
 
 
@@ -77,7 +74,7 @@ def test_a_tile_of_other_lanes_than_the_packed_weights(product):
         resume(
             noted(after, f"{TILE}, packed = [{{binding = 1, lanes = {lanes}}}]".replace("VECTORS", str(wrong))),
             weights,
-            Phase.CODEGEN,
+            Phase.HAL,
         )
 
 
@@ -89,15 +86,15 @@ def test_lanes_that_are_not_those_of_the_weights(product):
     with pytest.raises(
         CompileError, match=rf"lies in panels of {other} lanes, but parameter '.*#panels{lanes}' lies in"
     ):
-        resume(text, weights, Phase.CODEGEN)
+        resume(text, weights, Phase.HAL)
 
 
 def test_packed_weights_that_a_schedule_forgets(product):
     _, after, weights, *_ = product
     with pytest.raises(CompileError, match=r"lies in its own order, but parameter '.*' lies in panels of \d+ lanes"):
-        resume(noted(after, TILE.replace("VECTORS", "2")), weights, Phase.CODEGEN)
+        resume(noted(after, TILE.replace("VECTORS", "2")), weights, Phase.HAL)
     with pytest.raises(CompileError, match="lies in its own order"):
-        resume(noted(after, "", "loops"), weights, Phase.CODEGEN)
+        resume(noted(after, "", "loops"), weights, Phase.HAL)
 
 
 def test_panels_of_what_is_no_weight():
@@ -107,11 +104,10 @@ def test_panels_of_what_is_no_weight():
         def forward(self, x, y):
             return model(x, y)
 
-    compilation = Compilation.of(import_model(Product(), x, y), Options(target=TARGET))
-    compilation.run(last=Phase.SCHEDULE)
+    compilation = driver.run(Request(Product(), (x, y), targets=TARGETS, last=Phase.SCHEDULE))
     text = noted(compilation.as_text(), f"{TILE}, packed = [{{binding = 1, lanes = 16}}]".replace("VECTORS", "2"))
     with pytest.raises(CompileError, match="in panels of 16 lanes, but that buffer lies in its own order"):
-        resume(text, {}, Phase.HAL)
+        resume(text, {}, Phase.SCHEDULE)
 
 
 class Chain(nn.Module):
@@ -123,8 +119,7 @@ class Chain(nn.Module):
 
 def test_plain_loops_do_not_write_over_what_they_read():
     x = torch.randn(24, 40)
-    compilation = Compilation.of(import_model(Chain(), x), Options(target=TARGET))
-    compilation.run(last=Phase.SCHEDULE)
+    compilation = driver.run(Request(Chain(), (x,), targets=TARGETS, last=Phase.SCHEDULE))
     text = compilation.as_text()
     in_place = re.findall(r'"stream\.dispatch"\(((%\w+), \2)\) .*callee = @(\w+)', text)
     assert in_place, "the model has no dispatch that works in place"
@@ -136,4 +131,4 @@ def test_plain_loops_do_not_write_over_what_they_read():
     )
     assert edited != text
     with pytest.raises(CompileError, match="written where binding 0 is read, which it does not allow; those that do: "):
-        resume(edited, {}, Phase.HAL)
+        resume(edited, {}, Phase.SCHEDULE)

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 import eyas
-from eyas.pipelines.phases import OPTIONAL, Options, Phase, pipeline
+from eyas.pipelines.phases import pipeline, switches
+from eyas.pipelines.request import Options, Phase
+from eyas.targets import Target
+
+OPTIONAL = switches(Target.host())
 
 # A product, a rectifier, a softmax over rows: a program in which every strategy, fusion and exp have a part.
 TEXT = """
@@ -67,6 +71,7 @@ LOWERING = {
     "convert-flow-to-stream",
     "convert-stream-to-hal",
     "select-strategies",
+    "note-work",
     "compile-executables",
     "convert-hal-to-vm",
 }

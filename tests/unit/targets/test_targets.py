@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from eyas.errors import TargetError
-from eyas.targets import Target, facts
-from eyas.targets.host import read_caches, target_for
+from eyas.targets import CpuTarget, GpuTarget, Target, TileMachine, facts
+from eyas.targets.host import count_cores, read_caches, target_for
+from eyas.targets.registry import BACKENDS, codegen_module
 
 ROUND_TRIP = [
     "llvm-cpu:x86_64",
@@ -22,9 +23,13 @@ ROUND_TRIP = [
     "llvm-cpu:riscv64:+v",
     "llvm-cpu:riscv64:+v,vlen=256",
     "llvm-cpu:riscv64:spacemit-x60",
+    "llvm-cpu:x86_64:znver3:cores=64",
+    "llvm-cpu:riscv64:+v,vlen=256,l1d=64K,cores=4",
     "vmvx",
+    "vmvx:cores=4",
     "vulkan:spirv1.6",
     "cuda:sm_90a",
+    "cuda:sm_80:cores=98",
 ]
 
 
@@ -51,10 +56,17 @@ def test_order_of_features_does_not_matter() -> None:
         ("llvm-cpu:x86_64:+avx512", "feature of x86_64 'avx512'", "Did you mean 'avx512"),
         ("llvm-cpu:aarch64:+avx2", "feature of aarch64 'avx2'", "Allowed: fp-armv8"),
         ("llvm-cpu:x86_64:vlen=256", "option 'vlen'", "Allowed: l1d"),
+        ("llvm-cpu:x86_64:cores=0", "cores is '0'", "from 1 to"),
+        ("llvm-cpu:x86_64:cores=", "cores is ''", "from 1 to"),
+        ("llvm-cpu:x86_64:l1d=0", "l1d is '0'", "512K"),
+        ("cpu", "backend 'cpu'", "Did you mean 'llvm-cpu'?"),
+        ("arm64", "backend 'arm64'", "Did you mean 'llvm-cpu:aarch64'?"),
+        ("vmvx:l2=1M", "option 'l2'", "cores=..."),
         ("llvm-cpu:riscv64:+v,vlen=100", "vlen is '100'", "128, 256"),
         ("llvm-cpu:x86_64:l2=big", "l2 is 'big'", "512K"),
         ("llvm-cpu:x86_64:znver3:+avx:extra", "too many", "llvm-cpu:ARCH"),
-        ("cuda:volta", "'volta'", "cuda:sm_90a"),
+        ("cuda:volta", "'volta'", "cuda has: sm_70"),
+        ("cuda:sm_90a:l2=1M", "the form is", "cuda[:sm_90a][:cores=N]"),
         ("", "backend ''", "Allowed: llvm-cpu"),
     ],
 )
@@ -68,41 +80,88 @@ def test_error_names_the_part_and_what_is_allowed(text: str, part: str, hint: st
 @pytest.mark.parametrize("text", ["vulkan:spirv1.6", "cuda:sm_90a"])
 def test_reserved_names_fail_when_used(text: str) -> None:
     target = Target.parse(text)
-    assert not target.is_cpu
-    with pytest.raises(TargetError, match="does not compile for it yet"):
-        _ = target.triple
+    assert isinstance(target, GpuTarget) and not target.runs_here
+    with pytest.raises(TargetError, match="does not compile for it yet; use llvm-cpu or vmvx"):
+        codegen_module(target)
+
+
+def test_gpus_have_limits_of_their_own() -> None:
+    vulkan, cuda = Target.parse("vulkan"), Target.parse("cuda")
+    assert vulkan.limits.push_constant_bytes == 128 and vulkan.limits.offset_alignment == 256
+    assert cuda.cores == 132 and Target.parse("cuda:sm_90a:cores=8").cores == 8
+    assert cuda.workgroup_bytes == 227 << 10
 
 
 def test_the_portable_target_is_the_same_everywhere() -> None:
     target = Target.parse("vmvx")
-    assert not target.is_cpu and str(target) == "vmvx"
-    assert target.lanes(32) == 16 and target.has_fma and target.required_features == ()
+    assert isinstance(target, TileMachine) and str(target) == "vmvx" and target.runs_here
+    assert target.required_features == () and target.cores == 16
     assert target.caches.l1d_bytes == 32 << 10
     with pytest.raises(TargetError, match="takes nothing after its name"):
         Target.parse("vmvx:x86_64")
 
 
+def test_every_backend_has_a_parser() -> None:
+    for row in BACKENDS.values():
+        target = Target.parse(row.name)
+        assert target.backend == row.name and Target.parse(str(target)) == target
+
+
+def test_cores_are_counted_here_and_assumed_elsewhere() -> None:
+    assert Target.host().cores == count_cores() >= 1
+    assert Target.parse("llvm-cpu:aarch64").cores == 16
+    assert Target.parse("llvm-cpu:x86_64:znver4:cores=96").cores == 96
+    here = Target.parse("llvm-cpu:cores=96")
+    assert here.cores == 96 and here.caches == Target.host().caches
+
+
+def test_a_target_runs_where_its_features_are() -> None:
+    host = CpuTarget.host()
+    assert host.runs_here
+    assert Target.parse(f"llvm-cpu:{host.arch}:cores=3").runs_here
+    other = next(name for name in facts.ARCHES if name != host.arch)
+    assert not Target.parse(f"llvm-cpu:{other}").runs_here
+    absent = set(facts.ARCHES[host.arch].implies) - host.feature_set
+    assert absent and not any(Target.parse(f"llvm-cpu:{host.arch}:+{name}").runs_here for name in absent)
+
+
 @pytest.mark.parametrize(
-    ("text", "bits", "registers", "fma", "masks"),
+    ("text", "near", "workgroup"),
     [
-        ("llvm-cpu:x86_64", 128, 16, False, False),
-        ("llvm-cpu:x86_64:x86-64-v2", 128, 16, False, False),
-        ("llvm-cpu:x86_64:haswell", 256, 16, True, False),
-        ("llvm-cpu:x86_64:znver4", 512, 32, True, True),
-        ("llvm-cpu:x86_64:znver4:-avx512f", 256, 16, True, False),
-        ("llvm-cpu:x86_64:znver4:-avx2", 128, 16, True, False),
-        ("llvm-cpu:aarch64", 128, 32, True, False),
-        ("llvm-cpu:aarch64:neoverse-v1", 128, 32, True, True),
-        ("llvm-cpu:riscv64", 0, 32, True, False),
-        ("llvm-cpu:riscv64:+v", 128, 32, True, True),
-        ("llvm-cpu:riscv64:+v,vlen=512", 512, 32, True, True),
-        ("llvm-cpu:riscv64:spacemit-x60", 256, 32, True, True),
+        ("llvm-cpu:x86_64", 32, 64),
+        ("llvm-cpu:x86_64:znver4", 32, 64),
+        ("llvm-cpu:x86_64:sapphirerapids", 32, 64),
+        ("llvm-cpu:aarch64:apple-m1", 128, 256),
+        ("llvm-cpu:riscv64:l1d=16K", 16, 32),
+        ("vmvx", 32, 64),
     ],
 )
-def test_vector_facts(text: str, bits: int, registers: int, fma: bool, masks: bool) -> None:
+def test_what_is_near_follows_from_the_first_level_cache(text: str, near: int, workgroup: int) -> None:
+    target = Target.parse(text)
+    assert (target.near_bytes, target.workgroup_bytes) == (near << 10, workgroup << 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "registers", "fma"),
+    [
+        ("llvm-cpu:x86_64", 128, 16, False),
+        ("llvm-cpu:x86_64:x86-64-v2", 128, 16, False),
+        ("llvm-cpu:x86_64:haswell", 256, 16, True),
+        ("llvm-cpu:x86_64:znver4", 512, 32, True),
+        ("llvm-cpu:x86_64:znver4:-avx512f", 256, 16, True),
+        ("llvm-cpu:x86_64:znver4:-avx2", 128, 16, True),
+        ("llvm-cpu:aarch64", 128, 32, True),
+        ("llvm-cpu:aarch64:neoverse-v1", 128, 32, True),
+        ("llvm-cpu:riscv64", 0, 32, True),
+        ("llvm-cpu:riscv64:+v", 128, 32, True),
+        ("llvm-cpu:riscv64:+v,vlen=512", 512, 32, True),
+        ("llvm-cpu:riscv64:spacemit-x60", 256, 32, True),
+    ],
+)
+def test_vector_facts(text: str, bits: int, registers: int, fma: bool) -> None:
     target = Target.parse(text)
     assert (target.vector_bits, target.vector_registers) == (bits, registers)
-    assert (target.has_fma, target.has_cheap_masks) == (fma, masks)
+    assert target.has_fma == fma
     assert target.lanes() == max(1, bits // 32)
 
 

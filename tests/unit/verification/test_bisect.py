@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from eyas.pipelines.phases import OPTIONAL
-from eyas.verification.bisect import bisect
+from eyas.codegen.backends import backend_of
+from eyas.pipelines.phases import switches
+from eyas.targets import Target
+from eyas.verification.bisect import Blame
+from eyas.verification.bisect import bisect as bisect_among
+
+HOST = Target.host()
 
 
-@pytest.mark.parametrize("culprit", OPTIONAL)
+def bisect(is_right, target: Target = HOST) -> Blame:
+    return bisect_among(is_right, switches(target), backend_of(target).strategy_switches)
+
+
+@pytest.mark.parametrize("culprit", switches(HOST))
 def test_one_culprit_is_named(culprit):
     blame = bisect(lambda off: culprit in off)
     assert blame.culprits == (culprit,) and blame.cures == (culprit,)

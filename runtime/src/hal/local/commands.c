@@ -17,7 +17,7 @@ static uint64_t count_items(const eyas_hal_command_t* command, const eyas_hal_bi
 }
 
 static void prepare_command(const eyas_hal_command_buffer_t* recording,
-                            const eyas_hal_local_commands_t* prepared, size_t index,
+                            eyas_hal_local_commands_t* prepared, size_t index,
                             eyas_hal_local_command_t* out_command) {
   const eyas_hal_command_t* command = &eyas_hal_commands(recording)[index];
   out_command->kind = command->kind;
@@ -30,7 +30,7 @@ static void prepare_command(const eyas_hal_command_buffer_t* recording,
     }
     return;
   }
-  const eyas_hal_local_executable_t* executable = command->executable->payload;
+  const eyas_hal_cpu_executable_t* executable = command->executable->payload;
   if (executable->bytecode) {
     out_command->bytecode = executable->exports[command->ordinal].bytecode;
   } else {
@@ -46,6 +46,8 @@ static void prepare_command(const eyas_hal_command_buffer_t* recording,
   }
   dispatch->constant_count = command->constant_count;
   memcpy(dispatch->workgroup_count, command->workgroup_count, sizeof(dispatch->workgroup_count));
+  dispatch->error = &prepared->failure.word;
+  dispatch->error_tag = (uint32_t)index << EYAS_ERROR_CODE_BITS;
 }
 
 static void prepare_bindings(const eyas_hal_command_buffer_t* recording,
@@ -136,6 +138,7 @@ static void free_prepared(eyas_hal_local_commands_t* prepared) {
   free(prepared->lengths);
   free(prepared->indirects);
   free(prepared->shares);
+  pthread_mutex_destroy(&prepared->running);
   free(prepared);
 }
 
@@ -153,6 +156,7 @@ eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
   uint32_t worker_count = eyas_hal_pool_worker_count(eyas_hal_local_device(device)->pool);
   eyas_hal_local_commands_t* prepared = calloc(1, sizeof(*prepared));
   if (prepared) {
+    pthread_mutex_init(&prepared->running, NULL);
     prepared->commands = calloc(command_capacity, sizeof(*prepared->commands));
     prepared->waves = calloc(wave_capacity, sizeof(*prepared->waves));
     prepared->pointers = calloc(binding_capacity, sizeof(*prepared->pointers));
@@ -161,8 +165,8 @@ eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
     if (commands->profiling) {
       // Whole pairs of cache lines, so that no two workers write to one.
       prepared->shares_of_worker = (command_capacity + 3) & ~(size_t)3;
-      prepared->shares = aligned_zeros(worker_count * prepared->shares_of_worker *
-                                       sizeof(*prepared->shares));
+      prepared->shares =
+          aligned_zeros(worker_count * prepared->shares_of_worker * sizeof(*prepared->shares));
     }
   }
   if (!prepared || !prepared->commands || !prepared->waves || !prepared->pointers ||
@@ -187,10 +191,10 @@ void eyas_hal_local_commands_profile(eyas_hal_device_t* device, eyas_hal_command
                                      eyas_hal_profile_event_t* events,
                                      eyas_hal_profile_share_t* shares,
                                      eyas_hal_profile_binding_t* bindings) {
-  const eyas_hal_local_commands_t* prepared = commands->payload;
+  eyas_hal_local_commands_t* prepared = commands->payload;
   eyas_hal_local_device_t* local = eyas_hal_local_device(device);
   const uint32_t worker_count = eyas_hal_pool_worker_count(local->pool);
-  pthread_mutex_lock(&local->queue);
+  pthread_mutex_lock(&prepared->running);
   for (size_t i = 0; i < commands->commands.count; ++i) {
     const eyas_hal_command_t* command = &eyas_hal_commands(commands)[i];
     eyas_hal_profile_event_t* event = &events[i];
@@ -205,7 +209,8 @@ void eyas_hal_local_commands_profile(eyas_hal_device_t* device, eyas_hal_command
           &prepared->shares[worker * prepared->shares_of_worker + i];
       shares[i * worker_count + worker] = *share;
       if (share->workgroup_count == 0) continue;
-      if (event->end_ns == 0 || share->start_ns < event->start_ns) event->start_ns = share->start_ns;
+      if (event->end_ns == 0 || share->start_ns < event->start_ns)
+        event->start_ns = share->start_ns;
       if (share->end_ns > event->end_ns) event->end_ns = share->end_ns;
     }
   }
@@ -216,5 +221,5 @@ void eyas_hal_local_commands_profile(eyas_hal_device_t* device, eyas_hal_command
         .access = eyas_hal_bindings(commands)[i].access,
     };
   }
-  pthread_mutex_unlock(&local->queue);
+  pthread_mutex_unlock(&prepared->running);
 }

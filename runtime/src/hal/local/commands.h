@@ -16,13 +16,13 @@ typedef struct eyas_hal_local_command_t {
   uint32_t index;       // in the recording
   uint64_t item_begin;  // position in its wave
   uint64_t item_count;
-  eyas_dispatch_fn_t function;            // dispatch of machine code
-  const eyas_vmvx_function_t* bytecode;   // dispatch of bytecode
-  uint64_t owner;                         // dispatch: whose data may be in the scratch memory
-  eyas_dispatch_t dispatch;     // dispatch
-  void* const* pointers;        // transfers: of the bindings
-  uint64_t length;              // transfers
-  const uint8_t* data;          // fill: 8 bytes of pattern; update: the bytes
+  eyas_dispatch_fn_t function;           // dispatch of machine code
+  const eyas_vmvx_function_t* bytecode;  // dispatch of bytecode
+  uint64_t owner;                        // dispatch: whose data may be in the scratch memory
+  eyas_dispatch_t dispatch;              // dispatch
+  void* const* pointers;                 // transfers: of the bindings
+  uint64_t length;                       // transfers
+  const uint8_t* data;                   // fill: 8 bytes of pattern; update: the bytes
 } eyas_hal_local_command_t;
 
 // Chunks of one size, one after the other.
@@ -54,14 +54,15 @@ typedef struct eyas_hal_local_indirect_t {
 
 // The first workgroup that failed in a submission.
 typedef struct eyas_hal_local_failure_t {
-  _Atomic uint32_t seen;  // set by the worker that fills in the rest
-  uint32_t command;       // in the recording
+  uint32_t word;  // the error word; atomic
+  // Of bytecode, filled in by the worker that has set the word:
   uint32_t id[3];
   int32_t code;
 } eyas_hal_local_failure_t;
 
 // Payload of a command buffer.
 typedef struct eyas_hal_local_commands_t {
+  pthread_mutex_t running;  // held while a submission of them runs
   size_t command_count;
   eyas_hal_local_command_t* commands;
   size_t wave_count;

@@ -12,11 +12,8 @@
 static void destroy(eyas_hal_device_t* base) {
   eyas_hal_local_device_t* device = eyas_hal_local_device(base);
   eyas_hal_pool_destroy(device->pool);
-  pthread_mutex_destroy(&device->queue);
   pthread_mutex_destroy(&device->spares_mutex);
   for (uint32_t i = 0; i < EYAS_HAL_LOCAL_SPARES; ++i) free(device->spares[i].memory);
-  free(device->scratch);
-  free(device->owners);
   free(device);
 }
 
@@ -28,17 +25,12 @@ static void info(eyas_hal_device_t* base, eyas_hal_device_info_t* out_info) {
   out_info->memory_type_count = 1;
   out_info->memory_types[0] =
       EYAS_HAL_MEMORY_DEVICE_LOCAL | EYAS_HAL_MEMORY_HOST_VISIBLE | EYAS_HAL_MEMORY_HOST_CACHED;
-}
-
-static bool supports_feature(eyas_hal_device_t* base, const char* feature) {
-  (void)base;
-  return eyas_cpu_supports(feature);
+  out_info->host_visible = true;
 }
 
 static eyas_status_t wait_idle(eyas_hal_device_t* base) {
   eyas_hal_local_device_t* device = eyas_hal_local_device(base);
-  pthread_mutex_lock(&device->queue);
-  pthread_mutex_unlock(&device->queue);
+  eyas_hal_pool_wait_idle(device->pool);
   return NULL;
 }
 
@@ -131,6 +123,12 @@ static void buffer_free(eyas_hal_device_t* base, eyas_hal_buffer_t* buffer) {
   keep_spare(eyas_hal_local_device(base), buffer->payload, (size_t)bytes);
 }
 
+static eyas_status_t executable_load(eyas_hal_device_t* base, eyas_hal_executable_t* executable,
+                                     const char* format, const void* bytes, size_t length) {
+  return eyas_hal_cpu_executable_load(executable, format, bytes, length,
+                                      &eyas_hal_local_device(base)->vmvx);
+}
+
 static eyas_status_t signal_all(const eyas_hal_submission_t* submission) {
   eyas_status_t status = NULL;
   for (uint32_t i = 0; i < submission->signal_count; ++i) {
@@ -155,9 +153,7 @@ static eyas_status_t submit(eyas_hal_device_t* base, const eyas_hal_submission_t
     status = eyas_hal_semaphore_wait(point->semaphore, point->value, EYAS_HAL_FOREVER);
   }
   if (!status && submission->commands) {
-    pthread_mutex_lock(&device->queue);
     status = eyas_hal_local_commands_run(device, submission->commands, submission->table);
-    pthread_mutex_unlock(&device->queue);
   }
   if (!status) return signal_all(submission);
   fail_all(submission, status);
@@ -167,56 +163,78 @@ static eyas_status_t submit(eyas_hal_device_t* base, const eyas_hal_submission_t
 static const eyas_hal_device_vtable_t vtable = {
     .destroy = destroy,
     .info = info,
-    .supports_format = eyas_hal_local_supports_format,
-    .supports_feature = supports_feature,
+    .check_code = eyas_hal_cpu_check_code,
     .wait_idle = wait_idle,
     .buffer_allocate = buffer_allocate,
     .buffer_import = buffer_import,
     .buffer_free = buffer_free,
-    .executable_load = eyas_hal_local_executable_load,
-    .executable_adopt = eyas_hal_local_executable_adopt,
-    .executable_unload = eyas_hal_local_executable_unload,
+    .executable_load = executable_load,
+    .executable_adopt = eyas_hal_cpu_executable_adopt,
+    .executable_unload = eyas_hal_cpu_executable_unload,
     .commands_prepare = eyas_hal_local_commands_prepare,
     .commands_destroy = eyas_hal_local_commands_destroy,
     .commands_profile = eyas_hal_local_commands_profile,
-    .semaphore_create = eyas_hal_local_semaphore_create,
-    .semaphore_destroy = eyas_hal_local_semaphore_destroy,
-    .semaphore_query = eyas_hal_local_semaphore_query,
-    .semaphore_signal = eyas_hal_local_semaphore_signal,
-    .semaphore_fail = eyas_hal_local_semaphore_fail,
-    .semaphore_wait = eyas_hal_local_semaphore_wait,
+    .semaphore_create = eyas_hal_cpu_semaphore_create,
+    .semaphore_destroy = eyas_hal_cpu_semaphore_destroy,
+    .semaphore_query = eyas_hal_cpu_semaphore_query,
+    .semaphore_signal = eyas_hal_cpu_semaphore_signal,
+    .semaphore_fail = eyas_hal_cpu_semaphore_fail,
+    .semaphore_wait = eyas_hal_cpu_semaphore_wait,
     .submit = submit,
 };
 
+enum { THREADS, SCRATCH_BYTES, SPIN_US, STEP_BUDGET, VMVX_KERNELS, VMVX_WIDTH, OPTION_COUNT };
+
+// One table for both drivers, so that a program's settings serve either.
+static const eyas_hal_option_info_t options[OPTION_COUNT] = {
+    [THREADS] = {.name = "threads",
+                 .description =
+                     "workers including the caller; 0: the CPUs that this process may use. "
+                     "Of no effect on local-sync, which has the caller alone",
+                 .max = EYAS_HAL_MAX_WORKERS},
+    [SCRATCH_BYTES] = {.name = "scratch_bytes",
+                       .description = "memory of each worker for executables",
+                       .default_value = EYAS_MIN_SCRATCH_BYTES,
+                       .min = EYAS_MIN_SCRATCH_BYTES,
+                       .max = UINT64_MAX},
+    [SPIN_US] = {.name = "spin_us",
+                 .description = "how long an idle worker spins before it sleeps",
+                 .default_value = 50,
+                 .max = UINT32_MAX},
+    [STEP_BUDGET] = {.name = "step_budget",
+                     .description =
+                         "steps of each workgroup of bytecode, so that strange files end; "
+                         "0: no bound",
+                     .max = UINT64_MAX},
+    [VMVX_KERNELS] = {.name = "vmvx_kernels",
+                      .description = "microkernels that bytecode runs with; default: the best of "
+                                     "this CPU",
+                      .is_text = true},
+    [VMVX_WIDTH] = {.name = "vmvx_width",
+                    .description = "unit tiles that one instruction of bytecode issues: 1, 2, 4 or "
+                                   "8; 0: what suits the microkernels",
+                    .max = 8},
+};
+
 static eyas_status_t create(const char* driver, uint32_t worker_count,
-                            const eyas_hal_device_options_t* options,
-                            eyas_hal_device_t** out_device) {
-  uint64_t scratch_bytes = options->scratch_bytes;
-  if (scratch_bytes < EYAS_MIN_SCRATCH_BYTES) scratch_bytes = EYAS_MIN_SCRATCH_BYTES;
-  uint64_t total = 0;
-  if (worker_count > EYAS_HAL_MAX_WORKERS) {
-    return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
-                            "%u worker threads; EYAS_HAL_MAX_WORKERS is %u", worker_count,
-                            EYAS_HAL_MAX_WORKERS);
-  }
+                            const eyas_hal_option_t* values, eyas_hal_device_t** out_device) {
+  uint64_t scratch_bytes = values[SCRATCH_BYTES].number, total = 0;
+  eyas_vmvx_settings_t vmvx;
+  EYAS_RETURN_IF_ERROR(
+      eyas_vmvx_settings(values[VMVX_KERNELS].text, (unsigned)values[VMVX_WIDTH].number, &vmvx));
   if (!eyas_checked_align(scratch_bytes, 64, &scratch_bytes) ||
       !eyas_checked_mul(scratch_bytes, worker_count, &total) || total > PTRDIFF_MAX) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED,
                             "%llu bytes of scratch for each of %u workers",
-                            (unsigned long long)options->scratch_bytes, worker_count);
+                            (unsigned long long)values[SCRATCH_BYTES].number, worker_count);
   }
   eyas_hal_local_device_t* device = calloc(1, sizeof(*device));
-  if (device) device->scratch = aligned_alloc(64, (size_t)total);
-  if (device) device->owners = calloc(worker_count, sizeof(*device->owners));
-  if (!device || !device->scratch || !device->owners) {
-    if (device) free(device->scratch);
-    free(device);
+  if (!device) {
     return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for a device");
   }
-  eyas_status_t status = eyas_hal_pool_create(worker_count, options->spin_us, &device->pool);
+  eyas_status_t status = eyas_hal_pool_create(worker_count, (uint32_t)values[SPIN_US].number,
+                                              scratch_bytes, &device->pool);
   if (status) {
-    free(device->scratch);
-    free(device->owners);
     free(device);
     return status;
   }
@@ -224,9 +242,9 @@ static eyas_status_t create(const char* driver, uint32_t worker_count,
   device->base.vtable = &vtable;
   device->base.driver = driver;
   device->scratch_bytes = scratch_bytes;
-  device->step_budget = options->step_budget;
+  device->step_budget = values[STEP_BUDGET].number;
+  device->vmvx = vmvx;
   eyas_cpu_name(device->name, sizeof(device->name));
-  pthread_mutex_init(&device->queue, NULL);
   pthread_mutex_init(&device->spares_mutex, NULL);
   *out_device = &device->base;
   return NULL;
@@ -237,27 +255,33 @@ static eyas_status_t device_count(uint32_t* out_count) {
   return NULL;
 }
 
-static eyas_status_t create_sync(const eyas_hal_device_options_t* options,
+static eyas_status_t create_sync(uint32_t index, const eyas_hal_option_t* values,
                                  eyas_hal_device_t** out_device) {
-  return create("local-sync", 1, options, out_device);
+  (void)index;
+  return create("local-sync", 1, values, out_device);
 }
 
-static eyas_status_t create_task(const eyas_hal_device_options_t* options,
+static eyas_status_t create_task(uint32_t index, const eyas_hal_option_t* values,
                                  eyas_hal_device_t** out_device) {
-  uint32_t available = eyas_cpu_count();
-  if (available > EYAS_HAL_MAX_WORKERS) available = EYAS_HAL_MAX_WORKERS;
-  return create("local-task", options->thread_count ? options->thread_count : available, options,
-                out_device);
+  (void)index;
+  uint32_t workers = (uint32_t)values[THREADS].number;
+  if (workers == 0) workers = eyas_cpu_count();
+  if (workers > EYAS_HAL_MAX_WORKERS) workers = EYAS_HAL_MAX_WORKERS;
+  return create("local-task", workers, values, out_device);
 }
 
 const eyas_hal_driver_t eyas_hal_local_sync_driver = {
     .name = "local-sync",
     .device_count = device_count,
+    .options = options,
+    .option_count = OPTION_COUNT,
     .device_create = create_sync,
 };
 
 const eyas_hal_driver_t eyas_hal_local_task_driver = {
     .name = "local-task",
     .device_count = device_count,
+    .options = options,
+    .option_count = OPTION_COUNT,
     .device_create = create_task,
 };

@@ -6,10 +6,8 @@
 #include <pthread.h>
 
 #include "hal/command_buffer.h"
-#include "hal/driver.h"
-#include "hal/local/elf_image.h"
+#include "hal/cpu/cpu.h"
 #include "hal/local/pool.h"
-#include "vmvx/vmvx.h"
 
 extern const eyas_hal_driver_t eyas_hal_local_sync_driver;
 extern const eyas_hal_driver_t eyas_hal_local_task_driver;
@@ -30,11 +28,9 @@ typedef struct eyas_hal_local_device_t {
   eyas_hal_device_t base;
   char name[128];
   eyas_hal_pool_t* pool;
-  uint64_t scratch_bytes;  // per worker, a multiple of 64
-  char* scratch;           // of all workers, one after the other
-  uint64_t* owners;        // by worker: who last used its scratch
-  uint64_t step_budget;    // of a workgroup of bytecode; 0: none
-  pthread_mutex_t queue;   // held while a submission runs
+  uint64_t scratch_bytes;     // per worker, a multiple of 64
+  uint64_t step_budget;       // of a workgroup of bytecode; 0: none
+  eyas_vmvx_settings_t vmvx;  // what bytecode runs with
   pthread_mutex_t spares_mutex;
   eyas_hal_local_spare_t spares[EYAS_HAL_LOCAL_SPARES];  // the last released first
 } eyas_hal_local_device_t;
@@ -42,26 +38,6 @@ typedef struct eyas_hal_local_device_t {
 static inline eyas_hal_local_device_t* eyas_hal_local_device(eyas_hal_device_t* device) {
   return (eyas_hal_local_device_t*)device;
 }
-
-// Payload of an executable: machine code, functions of this process, or bytecode.
-typedef struct eyas_hal_local_executable_t {
-  eyas_hal_elf_image_t* image;       // machine code
-  eyas_vmvx_executable_t* bytecode;  // bytecode
-  uint64_t owner;  // unlike that of any other executable; 0 for code that is trusted
-  union {
-    eyas_dispatch_fn_t function;
-    const eyas_vmvx_function_t* bytecode;
-  } exports[];  // by ordinal
-} eyas_hal_local_executable_t;
-
-eyas_status_t eyas_hal_local_executable_load(eyas_hal_device_t* device,
-                                             eyas_hal_executable_t* executable, const char* format,
-                                             const void* bytes, size_t length);
-eyas_status_t eyas_hal_local_executable_adopt(eyas_hal_device_t* device,
-                                              eyas_hal_executable_t* executable,
-                                              const eyas_dispatch_fn_t* functions);
-void eyas_hal_local_executable_unload(eyas_hal_device_t* device, eyas_hal_executable_t* executable);
-bool eyas_hal_local_supports_format(eyas_hal_device_t* device, const char* format);
 
 eyas_status_t eyas_hal_local_commands_prepare(eyas_hal_device_t* device,
                                               eyas_hal_command_buffer_t* commands);
@@ -71,18 +47,9 @@ void eyas_hal_local_commands_profile(eyas_hal_device_t* device, eyas_hal_command
                                      eyas_hal_profile_event_t* events,
                                      eyas_hal_profile_share_t* shares,
                                      eyas_hal_profile_binding_t* bindings);
-// Runs prepared commands on the caller and the pool. The device's queue is held.
+// Runs prepared commands on the caller and the pool, beside those of other callers.
 eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
                                           eyas_hal_command_buffer_t* commands,
                                           const eyas_hal_range_t* table);
-
-eyas_status_t eyas_hal_local_semaphore_create(eyas_hal_device_t* device, uint64_t initial_value,
-                                              eyas_hal_semaphore_t** out_semaphore);
-void eyas_hal_local_semaphore_destroy(eyas_hal_semaphore_t* semaphore);
-eyas_status_t eyas_hal_local_semaphore_query(eyas_hal_semaphore_t* semaphore, uint64_t* out_value);
-eyas_status_t eyas_hal_local_semaphore_signal(eyas_hal_semaphore_t* semaphore, uint64_t value);
-void eyas_hal_local_semaphore_fail(eyas_hal_semaphore_t* semaphore, eyas_status_t status);
-eyas_status_t eyas_hal_local_semaphore_wait(eyas_hal_semaphore_t* semaphore, uint64_t value,
-                                            uint64_t timeout_ns);
 
 #endif  // EYAS_HAL_LOCAL_LOCAL_H_

@@ -1,4 +1,4 @@
-// The dispatch path: no allocation, no locks.
+// The dispatch path: no allocation, and no locks after the first two.
 #include <string.h>
 
 #include "base/clock.h"
@@ -6,51 +6,54 @@
 
 // What the workers need of the wave that runs.
 typedef struct wave_run_t {
-  eyas_hal_local_device_t* device;
+  const eyas_hal_local_device_t* device;
   eyas_hal_local_commands_t* commands;
   const eyas_hal_local_wave_t* wave;
 } wave_run_t;
 
-static void report_failure(eyas_hal_local_failure_t* failure, uint32_t command,
-                           const eyas_workgroup_t* workgroup, int32_t code) {
-  uint32_t expected = 0;
-  if (!atomic_compare_exchange_strong(&failure->seen, &expected, 1)) return;
-  failure->command = command;
-  memcpy(failure->id, workgroup->id, sizeof(failure->id));
-  failure->code = code;
+static bool has_failed(const eyas_hal_local_commands_t* commands) {
+  return __builtin_expect(__atomic_load_n(&commands->failure.word, __ATOMIC_RELAXED) != 0, 0);
+}
+
+static void run_bytecode(wave_run_t* run, const eyas_hal_local_command_t* command,
+                         eyas_workgroup_t* workgroup, uint64_t count) {
+  const eyas_dispatch_t* dispatch = &command->dispatch;
+  int32_t code =
+      eyas_vmvx_run(command->bytecode, dispatch, workgroup, count, run->device->step_budget);
+  if (__builtin_expect(code == 0, 1)) return;
+  bool bad_data = code == EYAS_ERROR_BAD_DATA;
+  if (!eyas_dispatch_report(dispatch, bad_data ? EYAS_ERROR_BAD_DATA : EYAS_ERROR_BYTECODE)) return;
+  memcpy(run->commands->failure.id, workgroup->id, sizeof(workgroup->id));
+  run->commands->failure.code = code;
 }
 
 // Bytecode must not see what others have left in the scratch memory.
-static void own_scratch(const eyas_hal_local_device_t* device, uint32_t worker, uint64_t owner) {
-  if (__builtin_expect(device->owners[worker] == owner, 1)) return;
-  device->owners[worker] = owner;
-  if (owner) memset(device->scratch + worker * device->scratch_bytes, 0, device->scratch_bytes);
+static void own_scratch(const eyas_hal_local_device_t* device, eyas_hal_pool_worker_t* worker,
+                        uint64_t owner) {
+  if (__builtin_expect(worker->owner == owner, 1)) return;
+  worker->owner = owner;
+  if (owner) memset(worker->scratch, 0, device->scratch_bytes);
 }
 
 static void run_workgroups(wave_run_t* run, const eyas_hal_local_command_t* command,
-                           uint32_t worker, uint64_t begin, uint64_t count) {
+                           eyas_hal_pool_worker_t* worker, uint64_t begin, uint64_t count) {
   const eyas_dispatch_t* dispatch = &command->dispatch;
   const uint32_t size_x = dispatch->workgroup_count[0], size_y = dispatch->workgroup_count[1];
   const uint64_t rows = begin / size_x;
   eyas_workgroup_t workgroup = {
       .id = {(uint32_t)(begin % size_x), (uint32_t)(rows % size_y), (uint32_t)(rows / size_y)},
-      .worker = worker,
-      .scratch = run->device->scratch + worker * run->device->scratch_bytes,
+      .worker = worker->index,
+      .scratch = worker->scratch,
       .scratch_bytes = run->device->scratch_bytes,
   };
   own_scratch(run->device, worker, command->owner);
   if (command->bytecode) {
-    int32_t code = eyas_vmvx_run(command->bytecode, dispatch, &workgroup, count,
-                                 run->device->step_budget);
-    if (code) report_failure(&run->commands->failure, command->index, &workgroup, code);
+    run_bytecode(run, command, &workgroup, count);
     return;
   }
   for (; count > 0; --count) {
-    int32_t code = command->function(dispatch, &workgroup);
-    if (__builtin_expect(code != 0, 0)) {
-      report_failure(&run->commands->failure, command->index, &workgroup, code);
-      return;
-    }
+    command->function(dispatch, &workgroup);
+    if (has_failed(run->commands)) return;
     if (++workgroup.id[0] < size_x) continue;
     workgroup.id[0] = 0;
     if (++workgroup.id[1] < size_y) continue;
@@ -81,8 +84,8 @@ static void run_pieces(const eyas_hal_local_command_t* command, uint64_t begin, 
   }
 }
 
-static void run_items(wave_run_t* run, const eyas_hal_local_command_t* command, uint32_t worker,
-                      uint64_t begin, uint64_t count) {
+static void run_items(wave_run_t* run, const eyas_hal_local_command_t* command,
+                      eyas_hal_pool_worker_t* worker, uint64_t begin, uint64_t count) {
   if (command->kind == EYAS_HAL_COMMAND_DISPATCH) {
     run_workgroups(run, command, worker, begin, count);
   } else {
@@ -91,9 +94,9 @@ static void run_items(wave_run_t* run, const eyas_hal_local_command_t* command, 
 }
 
 static void run_items_timed(wave_run_t* run, const eyas_hal_local_command_t* command,
-                            uint32_t worker, uint64_t begin, uint64_t count) {
+                            eyas_hal_pool_worker_t* worker, uint64_t begin, uint64_t count) {
   eyas_hal_profile_share_t* share =
-      &run->commands->shares[worker * run->commands->shares_of_worker + command->index];
+      &run->commands->shares[worker->index * run->commands->shares_of_worker + command->index];
   uint64_t start_ns = eyas_clock_now_ns();
   run_items(run, command, worker, begin, count);
   uint64_t end_ns = eyas_clock_now_ns();
@@ -117,7 +120,7 @@ static const eyas_hal_local_command_t* find_command(const wave_run_t* run, uint6
   return &run->commands->commands[low];
 }
 
-static void run_chunk(void* context, uint32_t worker, uint32_t chunk) {
+static void run_chunk(void* context, eyas_hal_pool_worker_t* worker, uint32_t chunk) {
   wave_run_t* run = context;
   const eyas_hal_local_wave_t* wave = run->wave;
   int i = EYAS_HAL_LOCAL_ROUNDS - 1;
@@ -129,7 +132,7 @@ static void run_chunk(void* context, uint32_t worker, uint32_t chunk) {
   const bool timed = run->commands->shares != NULL;
   for (const eyas_hal_local_command_t* command = find_command(run, item); left > 0; ++command) {
     // After a failure the rest of the wave has no purpose.
-    if (atomic_load_explicit(&run->commands->failure.seen, memory_order_relaxed)) return;
+    if (has_failed(run->commands)) return;
     uint64_t begin = item - command->item_begin;
     uint64_t count = command->item_count - begin;
     if (count > left) count = left;
@@ -158,46 +161,48 @@ static void resolve_table(eyas_hal_local_commands_t* commands, const eyas_hal_ra
 
 static eyas_status_t failure_status(const eyas_hal_command_buffer_t* recording,
                                     const eyas_hal_local_failure_t* failure) {
-  const eyas_hal_command_t* command = &eyas_hal_commands(recording)[failure->command];
-  const eyas_hal_local_executable_t* executable = command->executable->payload;
-  if (executable->bytecode) {
-    return eyas_status_annotate(
-        eyas_vmvx_failure(executable->exports[command->ordinal].bytecode, failure->code),
-        "dispatch '%s', workgroup (%u, %u, %u)", eyas_hal_command_name(command), failure->id[0],
-        failure->id[1], failure->id[2]);
-  }
-  if (failure->code == EYAS_WORKGROUP_BAD_DATA) {
-    return eyas_status_make(
-        EYAS_STATUS_INVALID_ARGUMENT, "dispatch '%s': a value in the data is not allowed, such as an index out of range",
-        eyas_hal_command_name(&eyas_hal_commands(recording)[failure->command]));
-  }
-  return eyas_status_make(
-      EYAS_STATUS_INTERNAL, "dispatch '%s' (command %u): workgroup (%u, %u, %u) returned %d",
-      eyas_hal_command_name(&eyas_hal_commands(recording)[failure->command]), failure->command,
-      failure->id[0], failure->id[1], failure->id[2], failure->code);
+  const eyas_hal_command_t* command = eyas_hal_error_command(recording, failure->word);
+  const eyas_hal_cpu_executable_t* executable = command->executable->payload;
+  if (!executable->bytecode) return eyas_hal_error_status(recording, failure->word);
+  return eyas_status_annotate(
+      eyas_vmvx_failure(executable->exports[command->ordinal].bytecode, failure->code),
+      "dispatch '%s', workgroup (%u, %u, %u)", eyas_hal_command_name(command), failure->id[0],
+      failure->id[1], failure->id[2]);
 }
 
-eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
-                                          eyas_hal_command_buffer_t* recording,
-                                          const eyas_hal_range_t* table) {
+static eyas_status_t run_waves(const eyas_hal_local_device_t* device,
+                               const eyas_hal_command_buffer_t* recording,
+                               const eyas_hal_range_t* table, eyas_hal_pool_lane_t* lane) {
   eyas_hal_local_commands_t* commands = recording->payload;
   resolve_table(commands, table);
   if (commands->shares) {
     uint32_t workers = eyas_hal_pool_worker_count(device->pool);
     memset(commands->shares, 0, workers * commands->shares_of_worker * sizeof(*commands->shares));
   }
-  atomic_store_explicit(&commands->failure.seen, 0, memory_order_relaxed);
+  commands->failure.word = 0;
   wave_run_t run = {.device = device, .commands = commands};
   for (size_t i = 0; i < commands->wave_count; ++i) {
     run.wave = &commands->waves[i];
     if (run.wave->chunk_count == 1) {
-      run_chunk(&run, 0, 0);
+      run_chunk(&run, eyas_hal_pool_caller(lane), 0);
     } else {
-      eyas_hal_pool_run(device->pool, run_chunk, &run, run.wave->chunk_count);
+      eyas_hal_pool_run(lane, run_chunk, &run, run.wave->chunk_count);
     }
-    if (__builtin_expect(atomic_load_explicit(&commands->failure.seen, memory_order_relaxed), 0)) {
-      return failure_status(recording, &commands->failure);
-    }
+    if (has_failed(commands)) return failure_status(recording, &commands->failure);
   }
   return NULL;
+}
+
+eyas_status_t eyas_hal_local_commands_run(eyas_hal_local_device_t* device,
+                                          eyas_hal_command_buffer_t* recording,
+                                          const eyas_hal_range_t* table) {
+  eyas_hal_local_commands_t* commands = recording->payload;
+  // What a run fills in belongs to the recording, so another run of it waits; runs of others do
+  // not.
+  pthread_mutex_lock(&commands->running);
+  eyas_hal_pool_lane_t* lane = eyas_hal_pool_enter(device->pool);
+  eyas_status_t status = run_waves(device, recording, table, lane);
+  eyas_hal_pool_leave(lane);
+  pthread_mutex_unlock(&commands->running);
+  return status;
 }

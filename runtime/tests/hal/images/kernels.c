@@ -20,22 +20,24 @@ static float bias[2] = {0.25f, 0.5f};
 static int32_t calls[4];  // bss
 
 // binding 1 = operations[constant 0](binding 0) + bias, 4 floats
-int32_t apply(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+void apply(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   const float* source = dispatch->bindings[0];
   float* target = dispatch->bindings[1];
   uint32_t i = workgroup->id[0];
   target[i] = operations[dispatch->constants[0]](source[i]) + bias[i % 2];
   calls[i] += 1;
-  return calls[i] > 0 ? 0 : 1;
+  if (calls[i] <= 0) eyas_dispatch_report(dispatch, EYAS_ERROR_FIRST_OTHER);
 }
 
 // Copies binding 0 to binding 1 by way of the heap.
-int32_t copy(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+void copy(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
   (void)workgroup;
   void* between = malloc(dispatch->binding_bytes[0]);
-  if (!between) return 1;
+  if (!between) {
+    eyas_dispatch_report(dispatch, EYAS_ERROR_FIRST_OTHER);
+    return;
+  }
   memcpy(between, dispatch->bindings[0], dispatch->binding_bytes[0]);
   memcpy(dispatch->bindings[1], between, dispatch->binding_bytes[0]);
   free(between);
-  return 0;
 }

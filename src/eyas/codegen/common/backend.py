@@ -46,6 +46,20 @@ class Backend(ABC):
     """In the order in which they are tried; the last takes everything."""
     takes_every_nest: bool = False
     """Whether all that is expressible as loop nests has a strategy that works in place."""
+    optional_steps: tuple[str, ...] = ()
+    """What else can be left out when a dispatch is compiled, in the order in which it happens."""
+
+    @property
+    def strategy_switches(self) -> tuple[str, ...]:
+        """Names of strategies, and of groups of them, that a program compiles without: all but the one that takes
+        everything. What a strategy is a part of comes before it."""
+        names = [name for strategy in self.strategies[:-1] for name in (strategy.part_of, strategy.name) if name]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """All that a dispatch can be compiled without, in the order in which it meets them."""
+        return (*self.strategy_switches, *self.optional_steps)
 
     @abstractmethod
     def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
@@ -84,7 +98,9 @@ class Backend(ABC):
         """Whether a dispatch that is expressible as loop nests may write over what it has read."""
         if codegen.STRATEGY in function.attributes:
             return self.noted_strategy(function).works_in_place
-        return self.takes_every_nest or self.select(function, target, disabled, found)[0].works_in_place
+        if self.takes_every_nest and disabled.isdisjoint(self.strategy_switches):
+            return True
+        return self.select(function, target, disabled, found)[0].works_in_place
 
     def noted_strategy(self, function: mlir.OpView) -> type[Strategy]:
         """The strategy that is named on a function."""

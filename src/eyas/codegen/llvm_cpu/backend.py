@@ -23,6 +23,15 @@ from eyas.targets import Target
 
 _TRANSLATABLE = ("llvm.", "builtin.module")
 
+_LLVM_OPTIONS = ("-x86-disable-avoid-SFB",)
+"""Passes of LLVM 22 that end the process on code that we make.
+
+x86-avoid-sfb (X86AvoidStoreForwardingBlocks.cpp) looks at each vector load whose value is stored next and asks for the
+size of its memory operand. A masked load has none ("unknown-size"), and keeps none when its mask turns out to be
+constant during instruction selection and it becomes a plain load: "Getting value from an unknown LocationSize!" for
+every padded row that is copied, on CPUs that are tuned so. It splits such loads where a smaller store went to the same
+memory just before, which our kernels do not do."""
+
 
 def emit_object(module: mlir.Module | mlir.Operation, target: Target, opt_level: int = 3) -> bytes:
     """Compiles a module of the LLVM dialect to a relocatable ELF object. Sets function attributes on the module."""
@@ -131,10 +140,17 @@ def _set_function_attributes(op: mlir.Operation, target: Target) -> None:
                 function.operation.attributes["dso_local"] = mlir.UnitAttr.get()
 
 
-@lru_cache(maxsize=16)
-def _target_machine(target: Target, opt_level: int) -> llvm.TargetMachine:
+@lru_cache(maxsize=1)
+def _initialize() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    for option in _LLVM_OPTIONS:
+        llvm.set_option("eyas", option)
+
+
+@lru_cache(maxsize=64)
+def _target_machine(target: Target, opt_level: int) -> llvm.TargetMachine:
+    _initialize()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
         features=target.features,

@@ -12,6 +12,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, memref, scf, vector
 
 from eyas.codegen.common.sizes import Size
+from eyas.codegen.llvm_cpu.interface import BAD_DATA
 from eyas.codegen.llvm_cpu.memory import Memory, clone_op
 
 # In sums of products reordering is not allowed, fusing a multiply and an add is: that is what every BLAS does. Between
@@ -84,7 +85,7 @@ def _apply(op: mlir.Operation, operands: list[mlir.Value], lane: Lane) -> list[m
 
 
 def _check(condition: mlir.Value, lane: Lane) -> None:
-    """A failed assert makes the dispatch return non-zero; memory stays safe because reads are clamped."""
+    """A failed assert makes the workgroup report an error; memory stays safe because reads are clamped."""
     i1, i32 = mlir.IntegerType.get_signless(1), mlir.IntegerType.get_signless(32)
     if isinstance(condition.type, mlir.VectorType):
         if lane.mask is not None:
@@ -94,7 +95,7 @@ def _check(condition: mlir.Value, lane: Lane) -> None:
     failed = arith.XOrIOp(condition, lane.memory.at.constant(i1, 1)).result
     branch = scf.IfOp(failed)
     with mlir.InsertionPoint(branch.then_block):
-        memref.StoreOp(lane.memory.at.constant(i32, 1), lane.memory.at.status, [lane.memory.at.index(0)])
+        memref.StoreOp(lane.memory.at.constant(i32, BAD_DATA), lane.memory.at.status, [lane.memory.at.index(0)])
         scf.YieldOp([])
 
 

@@ -10,7 +10,9 @@ from eyas.codegen.common.analysis import generalize
 from eyas.codegen.common.backend import Backend, CompiledDispatch
 from eyas.codegen.common.passes.expand_bfloats import ExpandBfloats
 from eyas.codegen.common.passes.expand_math import ExpandMath
+from eyas.codegen.common.passes.guard_conversions import GuardConversions
 from eyas.codegen.common.passes.guard_division import GuardDivision
+from eyas.codegen.common.passes.guard_shifts import GuardShifts
 from eyas.codegen.llvm_cpu.backend import emit_object
 from eyas.codegen.llvm_cpu.linker import link
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
@@ -30,6 +32,7 @@ class LlvmCpu(Backend):
 
     strategies = STRATEGIES
     takes_every_nest = True
+    optional_steps = ("expand-math", "optimize-llvm")
 
     def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
         with module.context, mlir.Location.unknown():
@@ -38,7 +41,8 @@ class LlvmCpu(Backend):
             strategy, rejected = self.select(function, target, disabled)
             lowered = mlir.Module.create(function.operation.location)
             strategy.lower(function, lowered)
-            GuardDivision().run(lowered)
+            for guard in (GuardDivision(), GuardShifts(), GuardConversions()):
+                guard.run(lowered)
             if "expand-math" not in disabled:
                 ExpandMath(fma=target.has_fma).run(lowered)
             ExpandBfloats().run(lowered)

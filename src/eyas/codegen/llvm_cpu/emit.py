@@ -393,7 +393,7 @@ class NestEmitter:
     def _store(self, access: Access, block: Block, values: list[list[mlir.Value]], width: int) -> None:
         loads = TileLoads(self.context, block, width)
         for row in range(block.rows):
-            for vector in range(block.vectors if width > 1 else 1):
+            for vector in range(block.vectors):
                 address = loads.address(access, row, vector)
                 stride = access.strides[self.lane_loop] if self.lane_loop is not None else Size(0)
                 self.memory.store(access.storage, address, values[row][vector], width, stride, block.mask)

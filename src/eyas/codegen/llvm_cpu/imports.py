@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-EXECUTABLE_ABI_VERSION = 1
+EXECUTABLE_ABI_VERSION = 2
 """EYAS_EXECUTABLE_ABI_VERSION of runtime/include/eyas/executable.h, exported as `eyas_executable_abi`."""
 
 ABI_SYMBOL = "eyas_executable_abi"

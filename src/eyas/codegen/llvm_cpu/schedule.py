@@ -46,8 +46,6 @@ def _check_numbers(tile: Tile) -> str | None:
         return f"unroll is {tile.unroll}; width * vectors * unroll must be at most {MAX_POINTS}"
     if tile.width > 1 and tile.loop is None:
         return f"width is {tile.width}; without a loop for the lanes it must be 1"
-    if tile.width == 1 and tile.vectors > 1:
-        return f"vectors is {tile.vectors}; with a width of 1 there are no vectors, so it must be 1"
     return None
 
 

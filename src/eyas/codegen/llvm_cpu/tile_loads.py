@@ -42,7 +42,7 @@ class TileLoads:
         self, context: TileContext, block: Block, width: int, outer: TileLoads | None = None, lanes: int | None = None
     ):
         self.memory, self.block, self.width = context.memory, block, width
-        self.lane_loop = lanes if lanes is not None else (context.lane_loop if width > 1 else None)
+        self.lane_loop = lanes if lanes is not None else context.lane_loop
         self.row_loop = context.row_loop
         self.bases: dict[int, mlir.Value] = {}
         self.values: dict[tuple, mlir.Value] = {}

@@ -25,7 +25,7 @@ from eyas.module import trees
 from eyas.program.dtypes import short_name
 from eyas.program.literals import LARGEST_INLINE_BYTES
 from eyas.program.parameters import Parameter
-from eyas.program.program import Argument, ImportedProgram, Signature, Source
+from eyas.program.program import Argument, EntryPoint, ImportedProgram, Signature, Source
 
 # JAX lowers for a platform that it does not know with its portable rules: StableHLO ops instead of calls to LAPACK.
 PLATFORM = "eyas"
@@ -119,8 +119,10 @@ def _lower(
     returned = tuple(_argument(path, aval) for path, aval in zip(trees.result_names(results), outputs, strict=True))
     symbols = {dim: (1, None) for argument in arguments for dim in argument.dims if isinstance(dim, str)}
     symbols = {dim: bounds for dim, bounds in symbols.items() if dim.isidentifier()}
+    signature = Signature(arguments, returned, symbols)
+    entry = EntryPoint(signature, call, results, narrows=not jax.config.jax_enable_x64)
     return ImportedProgram(
-        module, used, Signature(arguments, returned, symbols), call, results, Source("jax", name), early_text
+        module, used, signature, call, results, Source("jax", name), early_text, entries={"main": entry}
     )
 
 

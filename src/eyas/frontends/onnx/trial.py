@@ -19,7 +19,8 @@ from typing import IO, Any
 
 from eyas.errors import EyasError
 from eyas.frontends.contract import TrialFailed, prepare_context
-from eyas.ir import PassPipeline, mlir, parse_module
+from eyas.ir import mlir, parse_module
+from eyas.passes import parse_pipeline
 
 _SIZE = struct.Struct("<Q")
 _DONE = b"."
@@ -113,7 +114,7 @@ def _try(data: bytes, pipelines: Sequence[str]) -> None:
     module: Any = parse_module(data, prepare_context())
     for pipeline in pipelines:
         try:
-            PassPipeline.parse(pipeline).run(module)
+            parse_pipeline(pipeline).run(module)
         except EyasError:
             return
 

@@ -17,6 +17,26 @@ from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_INT, GraphNodeImporter
 from eyas.ir import mlir
 
 
+class _Sizes:
+    """Sizes of what a loop makes, as values: those that vary are read from the operand that has them."""
+
+    def __init__(self, importer: ControlFlowImporter, loc: mlir.Location, node: fx.Node):
+        self.importer, self.loc, self.node = importer, loc, node
+
+    def of(self, size: Any) -> mlir.Value:
+        if isinstance(size, int):
+            return self.importer._int(size)
+        for operand in self.node.all_input_nodes:
+            value = operand.meta.get("val")
+            if isinstance(value, torch.SymInt) and value.node.expr == size.node.expr:
+                return self.importer._import_argument(self.loc, operand)
+            for dim, other in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+                if isinstance(other, torch.SymInt) and other.node.expr == size.node.expr:
+                    source = self.importer._import_argument(self.loc, operand)
+                    return self.importer._size(source, dim)
+        raise NotImplementedError(f"'{self.node.name}' makes rows of a size, {size}, that none of its operands has")
+
+
 class ControlFlowImporter(GraphNodeImporter):
     """Rules for `cond`, `while_loop`, `scan` and `map`."""
 
@@ -57,12 +77,11 @@ class ControlFlowImporter(GraphNodeImporter):
 
     def _import_hop_scan(self, loc: mlir.Location, node: fx.Node, hop: Any) -> None:
         body, init, xs, extra = cast(Any, node.args)
-        carried = self._operands(loc, init)
-        self._loop(loc, node, body, carried, self._operands(loc, xs), xs, self._operands(loc, extra))
+        self._loop(loc, node, body, self._operands(loc, init), xs, extra)
 
     def _import_hop_map_impl(self, loc: mlir.Location, node: fx.Node, hop: Any) -> None:
         body, xs, extra = cast(Any, node.args)
-        self._loop(loc, node, body, [], self._operands(loc, xs), xs, self._operands(loc, extra))
+        self._loop(loc, node, body, [], xs, extra)
 
     def _loop(
         self,
@@ -70,23 +89,22 @@ class ControlFlowImporter(GraphNodeImporter):
         node: fx.Node,
         body: fx.Node,
         carried: list[mlir.Value],
-        xs: list[mlir.Value],
         x_nodes: Sequence[fx.Node],
-        extra: list[mlir.Value],
+        extra_nodes: Any,
     ) -> None:
         """Runs the body on each row of `xs`; its results beyond the carried ones are rows of tensors."""
-        length = x_nodes[0].meta["val"].shape[0]
-        if not isinstance(length, int):
-            raise NotImplementedError(f"'{node.name}' runs over a dynamic number of rows")
+        xs, extra = self._operands(loc, x_nodes), self._operands(loc, extra_nodes)
         made = node.meta["val"][len(carried) :]
         types = self._types(node)
         with loc:
-            stacked = [self._zeros(value) for value in made]
+            sizes = _Sizes(self, loc, node)
+            stacked = [self._zeros(value, sizes) for value in made]
             start = [*carried, *stacked]
+            length = sizes.of(x_nodes[0].meta["val"].shape[0])
             loop = mlir.Operation.create(
                 "torch.prim.Loop",
                 results=types,
-                operands=[self._int(length), self._constant_bool(True), *start],
+                operands=[length, self._constant_bool(True), *start],
                 regions=1,
             )
             block = mlir.Block.create_at_start(loop.regions[0], [self._cc.torch_int_type, *types])
@@ -118,16 +136,19 @@ class ControlFlowImporter(GraphNodeImporter):
         operands = [whole, row, self._int(0), index, end, self._int(1)]
         return self._create("torch.aten.slice_scatter", whole.type, operands)
 
-    def _zeros(self, value: torch.Tensor) -> mlir.Value:
+    def _zeros(self, value: torch.Tensor, known: _Sizes) -> mlir.Value:
         sizes = mlir.Operation.create(
             "torch.prim.ListConstruct",
             results=[mlir.Type.parse("!torch.list<int>", self._c)],
-            operands=[self._int(size) for size in value.shape],
+            operands=[known.of(size) for size in value.shape],
         ).result
         none = self._create("torch.constant.none", mlir.Type.parse("!torch.none", self._c), [])
         dtype = self._int(TORCH_DTYPE_TO_INT[value.dtype])
         type_ = self._cc.get_vtensor_type(value.shape, value.dtype)
         return self._create("torch.aten.zeros", type_, [sizes, dtype, none, none, none])
+
+    def _size(self, value: mlir.Value, dim: int) -> mlir.Value:
+        return self._create("torch.aten.size.int", self._cc.torch_int_type, [value, self._int(dim)])
 
     def _operands(self, loc: mlir.Location, nodes: Any) -> list[mlir.Value]:
         return [self._import_argument(loc, node) for node in pytree.tree_leaves(nodes)]

@@ -23,6 +23,7 @@ from eyas.frontends.torch import exact as torch_exact
 from eyas.frontends.torch import fourier as torch_fourier
 from eyas.frontends.torch import indexing as torch_indexing
 from eyas.frontends.torch import rare as torch_rare
+from eyas.frontends.torch import recurrent as torch_recurrent
 from eyas.frontends.torch import resize as torch_resize
 from eyas.frontends.torch import routing as torch_routing
 from eyas.frontends.torch import selection as torch_selection
@@ -46,6 +47,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **torch_complex.decompositions(),
         **torch_edges.decompositions(),
         **torch_fourier.decompositions(),
+        **torch_recurrent.decompositions(),
         **torch_routing.decompositions(),
         **torch_selection.decompositions(),
         **torch_transformer.decompositions(),
@@ -60,6 +62,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.native_layer_norm.default: native_layer_norm,
         aten.pow.Tensor_Scalar: power,
         aten.scaled_dot_product_attention.default: scaled_dot_product_attention,
+        aten.squeeze.dims: squeeze,
         aten.topk.default: topk,
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
@@ -219,6 +222,12 @@ def constant_pad_nd(x: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
         dim, before, after = x.dim() - 1 - position // 2, min(pad[position], 0), min(pad[position + 1], 0)
         x = x.narrow(dim, -before, x.shape[dim] + before + after)
     return aten.constant_pad_nd(x, [max(amount, 0) for amount in pad], value)
+
+
+def squeeze(x: Tensor, dims: Sequence[int]) -> Tensor:
+    """A view; torch's own way ends in an operator that cannot be traced a second time."""
+    chosen = {dim % max(x.dim(), 1) for dim in dims}
+    return x.view([size for dim, size in enumerate(x.shape) if dim not in chosen or size != 1])
 
 
 def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,9 @@ from torch.utils import _pytree as pytree
 
 from eyas.errors import FrontendError, UsageError
 from eyas.frontends.torch.aliases import RestoreWrites, merge_aliases
+from eyas.frontends.torch.callables import FunctionModule
+from eyas.frontends.torch.checks import check_tensors, warn_of_training
+from eyas.frontends.torch.recurrent import keep_layers
 
 
 def export_model(
@@ -28,15 +31,18 @@ def export_model(
     elif isinstance(model, (str, os.PathLike)):
         exported, description = _load(os.fspath(model)), os.path.basename(os.fspath(model))
         _refuse_inputs(args, kwargs, dynamic_shapes, "a .pt2 file")
-    elif isinstance(model, torch.nn.Module):
+    elif isinstance(model, torch.nn.Module) or callable(model):
+        model = model if isinstance(model, torch.nn.Module) else FunctionModule(model)
         names = tuple(inspect.signature(model.forward).parameters)
         training = model.training
-        description = type(model).__name__
+        description = model.description if isinstance(model, FunctionModule) else type(model).__name__
+        check_tensors(model, args, kwargs)
+        warn_of_training(model)
         exported = _export(model, tuple(args), dict(kwargs), dynamic_shapes)
     else:
         raise FrontendError(
             f"cannot import a {type(model).__module__}.{type(model).__qualname__}; PyTorch models arrive as an"
-            " nn.Module with example inputs, an ExportedProgram, or the path of a .pt2 file"
+            " nn.Module or a function with example inputs, an ExportedProgram, or the path of a .pt2 file"
         )
     return exported, description, names, dynamic_shapes, training
 
@@ -53,7 +59,7 @@ def _export(
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with RestoreWrites(model):
+            with RestoreWrites(model), keep_layers():
                 exported = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
             merge_aliases(exported)
             return exported

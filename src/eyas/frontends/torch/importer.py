@@ -26,6 +26,7 @@ from eyas.frontends.torch.exported import export_model, first_line
 from eyas.frontends.torch.fold import fold_constants
 from eyas.frontends.torch.signature import call_trees, make_signature
 from eyas.frontends.torch.states import expose_mutations
+from eyas.frontends.torch.views import views_may_copy
 from eyas.frontends.torch.weights import LiteralImporter, Locations, Weights
 from eyas.ir import PassPipeline
 from eyas.ir.locations import describe_source
@@ -66,7 +67,8 @@ def import_exported(
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            program = exported.run_decompositions(decomposition_table())
+            with views_may_copy(exported):
+                program = exported.run_decompositions(decomposition_table())
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {first_line(error)}") from error
         split_complex(program, decomposition_table())

@@ -12,7 +12,7 @@ from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
-from eyas.passes.dispatch.grouping import Group, Role, form_groups, role_of
+from eyas.passes.dispatch.grouping import MAX_TENSORS, Group, Role, form_groups, role_of
 from eyas.passes.dispatch.shapes import dims_of
 
 # Larger intermediates go through the arena instead of a workgroup's stack.
@@ -35,11 +35,12 @@ class FormDispatches(Pass):
 
     name: ClassVar[str] = "form-dispatches"
     fuse: bool = True
+    max_bindings: int = MAX_TENSORS
 
     def run(self, module: mlir.Module) -> None:
         for function in functions(module):
             block = entry_block(function)
-            groups, reasons = form_groups(block, self.fuse)
+            groups, reasons = form_groups(block, self.fuse, min(self.max_bindings, MAX_TENSORS))
             for op, reason in reasons.items():
                 op.attributes[flow.NOT_FUSED] = mlir.StringAttr.get(reason)
             _sort(block, groups)
@@ -80,22 +81,25 @@ def _sort(block: mlir.Block, groups: list[Group]) -> None:
 
     def visit(root: int) -> None:
         stack = [(root, iter(sorted(needs(root))))]
+        open_nodes = {root}
         while stack:
             node, pending = stack[-1]
             following = next((other for other in pending if other not in done), None)
             if following is not None:
-                if any(following == open_node for open_node, _ in stack):
+                if following in open_nodes:
                     where = describe_location(members[following][0].location)
                     raise CompileError(f"the size of a tensor made at {where} depends on itself")
                 stack.append((following, iter(sorted(needs(following)))))
+                open_nodes.add(following)
                 continue
             stack.pop()
-            if node not in done:
-                done.add(node)
-                order.extend(members[node])
+            open_nodes.remove(node)
+            done.add(node)
+            order.extend(members[node])
 
     for node in range(len(members)):
-        visit(node)
+        if node not in done:
+            visit(node)
     terminator = ops[-1]
     for op in order:
         if op != terminator:

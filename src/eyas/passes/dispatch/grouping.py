@@ -19,6 +19,7 @@ from eyas.dialects import flow
 from eyas.ir.structured import is_elementwise
 from eyas.ir.transforms import is_matrix_of_transforms, is_transform
 from eyas.ir.walk import defining_op, is_tensor, nested_operands
+from eyas.passes.dispatch.dependencies import Dependencies
 from eyas.passes.dispatch.window_padding import reads_padding_in_place
 
 # A row of intermediates must fit the first-level cache with room to spare.
@@ -30,8 +31,9 @@ _MANY_ROWS = 1024
 # Fewer rows than this starve the cores when there is much work in each.
 _MIN_ROWS = 16
 _SMALL_WORK = 65_536
-# Bindings of one dispatch; Vulkan guarantees no more storage buffers than this on most devices.
+
 MAX_TENSORS = 24
+"""Tensors of one dispatch, where the target does not ask for fewer: more make long code and gain nothing."""
 
 
 class Role(Enum):
@@ -174,56 +176,106 @@ def _dims_in(map_: mlir.AffineMap) -> set[int]:
     return {expr.position for expr in map_.results if isinstance(expr, mlir.AffineDimExpr)}
 
 
-def form_groups(block: mlir.Block, fuse: bool = True) -> tuple[list[Group], dict[mlir.Operation, str]]:
+def form_groups(
+    block: mlir.Block, fuse: bool = True, max_tensors: int = MAX_TENSORS
+) -> tuple[list[Group], dict[mlir.Operation, str]]:
     """Groups in order of their first op, and why ops did not join the group of an operand (for `eyas explain`).
 
     Without `fuse` each op stays alone."""
-    groups: list[Group] = []
-    group_of: dict[mlir.Operation, Group] = {}
-    reasons: dict[mlir.Operation, str] = {}
+    forming = Forming(fuse, max_tensors)
     for view in block.operations:
-        op = view.operation
+        forming.visit(view.operation)
+    return [group for group in forming.groups if group.ops], forming.reasons
+
+
+class Forming:
+    """Groups so far, as the ops of a block are visited in order."""
+
+    def __init__(self, fuse: bool = True, max_tensors: int = MAX_TENSORS):
+        self.fuse, self.max_tensors = fuse, max_tensors
+        self.groups: list[Group] = []
+        self.reasons: dict[mlir.Operation, str] = {}
+        self.dependencies = Dependencies()
+        self._group_of: dict[mlir.Operation, Group] = {}
+        self._marked: dict[mlir.Attribute, Group] = {}
+
+    def visit(self, op: mlir.Operation) -> None:
+        """Puts an op into a group that makes one of its operands, or a new one."""
+        self.dependencies.add(op)
         role = role_of(op)
         if role in (Role.HOST, Role.CLONED):
-            continue
-        joined = None
-        if fuse and flow.GROUP in op.attributes:
-            joined = _marked_group(op, groups, group_of)
-        elif fuse and role in (Role.ELEMENTWISE, Role.REDUCTION):
-            for group in _candidate_groups(op, group_of):
-                refusal = _why_not_join(op, role, group, group_of)
-                if refusal is None:
-                    joined = group
-                    break
-                reasons[op] = refusal
-        if fuse and _is_corner_of_transform(op):
-            joined = group_of[op.operands[0].owner.operation]
-        if joined is None:
-            joined = Group(len(groups), root=role)
-            groups.append(joined)
-        joined.ops.append(op)
-        group_of[op] = joined
-        if fuse and role is Role.ELEMENTWISE:
-            _merge_siblings(op, joined, group_of)
-    return [group for group in groups if group.ops], reasons
+            return
+        group = self._chosen(op, role) if self.fuse else None
+        if group is None:
+            group = Group(len(self.groups), root=role)
+            self.groups.append(group)
+        if group.ops:
+            self.dependencies.join(group.ops[0], op)
+        group.ops.append(op)
+        self._group_of[op] = group
+        if self.fuse and role is Role.ELEMENTWISE:
+            self._merge_siblings(op, group)
 
+    def _chosen(self, op: mlir.Operation, role: Role) -> Group | None:
+        if _is_corner_of_transform(op):
+            return self._group_of[op.operands[0].owner.operation]
+        if flow.GROUP in op.attributes:
+            return self._marked_group(op)
+        if role not in (Role.ELEMENTWISE, Role.REDUCTION):
+            return None
+        for group in self._candidates(op):
+            refusal = self._why_not_join(op, role, group)
+            if refusal is None:
+                return group
+            self.reasons[op] = refusal
+        return None
 
-def _merge_siblings(op: mlir.Operation, joined: Group, group_of: dict[mlir.Operation, Group]) -> None:
-    """Groups of elementwise ops that one op brings together run as one: `a * b + c * d` stores nothing in between."""
-    for other in _candidate_groups(op, group_of):
-        if other is joined or not _walks_alike(other, op) or not _walks_alike(joined, op):
-            continue
-        order = {member: place for place, member in enumerate(_in_order(joined.ops + other.ops))}
-        merged = Group(joined.ordinal, list(order), joined.root)
-        extracted = {defining_op(value) for member in merged.ops for value in _extracted_tensors(member)}
-        if len(_bound_tensors(merged.ops)) > MAX_TENSORS or extracted & set(merged.ops):
-            continue
-        if any(_depends_through_others(member, merged, group_of) for member in merged.ops):
-            continue
-        joined.ops[:] = merged.ops
-        for member in other.ops:
-            group_of[member] = joined
-        other.ops.clear()
+    def _marked_group(self, op: mlir.Operation) -> Group:
+        """The group of ops that a pass has put together. Its rows are all but the last dimension of the first op's."""
+        mark = op.attributes[flow.GROUP]
+        if mark not in self._marked:
+            rows = mlir.ShapedType(op.results[0].type).rank - 1
+            self._marked[mark] = Group(len(self.groups), root=Role.OPAQUE, rows=rows)
+            self.groups.append(self._marked[mark])
+        return self._marked[mark]
+
+    def _candidates(self, op: mlir.Operation) -> list[Group]:
+        """Groups that make an operand, latest first: it has the most of what the op needs."""
+        found = {}
+        for value in op.operands:
+            owner = defining_op(value)
+            if owner is not None and owner in self._group_of:
+                found[self._group_of[owner].ordinal] = self._group_of[owner]
+        return [found[ordinal] for ordinal in sorted(found, reverse=True)]
+
+    def _why_not_join(self, op: mlir.Operation, role: Role, group: Group) -> str | None:
+        """The reason against joining, or None. May narrow `group.rows`."""
+        if group.root is Role.OPAQUE:
+            return "its producer runs alone"
+        if self.dependencies.are_apart(group.ops[0], op):
+            return "it also needs a later result that depends on the same producer"
+        if len(_tensors_of(group.ops + [op])) > self.max_tensors:
+            return f"the dispatch would have more than {self.max_tensors} tensors"
+        return _why_not_fit(op, role, group)
+
+    def _merge_siblings(self, op: mlir.Operation, joined: Group) -> None:
+        """Groups of elementwise ops that one op brings together run as one: `a * b + c * d` stores nothing between."""
+        if not _walks_alike(joined, op):
+            return
+        for other in self._candidates(op):
+            if other is joined or not _walks_alike(other, op):
+                continue
+            merged = _in_order(joined.ops + other.ops)
+            extracted = {defining_op(value) for member in merged for value in _extracted_tensors(member)}
+            if len(_bound_tensors(merged)) > self.max_tensors or extracted & set(merged):
+                continue
+            if self.dependencies.are_apart(joined.ops[0], other.ops[0]):
+                continue
+            self.dependencies.join(joined.ops[0], other.ops[0])
+            joined.ops[:] = merged
+            for member in other.ops:
+                self._group_of[member] = joined
+            other.ops.clear()
 
 
 def _walks_alike(group: Group, op: mlir.Operation) -> bool:
@@ -246,16 +298,6 @@ def _in_order(ops: list[mlir.Operation]) -> list[mlir.Operation]:
     return sorted(ops, key=cmp_to_key(lambda left, right: -1 if left.is_before_in_block(right) else 1))
 
 
-def _marked_group(op: mlir.Operation, groups: list[Group], group_of: dict[mlir.Operation, Group]) -> Group:
-    """The group of ops that a pass has put together. Rows are what all but the last dimension of the first counts."""
-    for other, group in group_of.items():
-        if flow.GROUP in other.attributes and other.attributes[flow.GROUP] == op.attributes[flow.GROUP]:
-            return group
-    group = Group(len(groups), root=Role.OPAQUE, rows=mlir.ShapedType(op.results[0].type).rank - 1)
-    groups.append(group)
-    return group
-
-
 def _is_corner_of_transform(op: mlir.Operation) -> bool:
     """A slice that cuts off what tiles have beyond the edge: the transform does not write that at all."""
     source = defining_op(op.operands[0]) if op.name == "tensor.extract_slice" else None
@@ -268,24 +310,8 @@ def _is_corner_of_transform(op: mlir.Operation) -> bool:
     return shapes[0].rank == shapes[1].rank and not any(offsets) and set(strides) == {1}
 
 
-def _candidate_groups(op: mlir.Operation, group_of: dict[mlir.Operation, Group]) -> list[Group]:
-    """Groups that make an operand, latest first: it has the most of what the op needs."""
-    found = {}
-    for value in op.operands:
-        owner = defining_op(value)
-        if owner is not None and owner in group_of:
-            found[group_of[owner].ordinal] = group_of[owner]
-    return [found[ordinal] for ordinal in sorted(found, reverse=True)]
-
-
-def _why_not_join(op: mlir.Operation, role: Role, group: Group, group_of: dict) -> str | None:
-    """The reason against joining, or None. May narrow `group.rows`."""
-    if group.root is Role.OPAQUE:
-        return "its producer runs alone"
-    if _depends_through_others(op, group, group_of):
-        return "it also needs a later result that depends on the same producer"
-    if len(_tensors_of(group.ops + [op])) > MAX_TENSORS:
-        return f"the dispatch would have more than {MAX_TENSORS} tensors"
+def _why_not_fit(op: mlir.Operation, role: Role, group: Group) -> str | None:
+    """What an op and a group have against each other, dependencies apart."""
     extracted = [defining_op(value) for value in _extracted_tensors(op)]
     if any(owner is not None and owner in group.ops for owner in extracted):
         return "it reads its producer at computed positions"
@@ -377,27 +403,3 @@ def _bound_tensors(ops: list[mlir.Operation]) -> set[mlir.Value]:
 def _tensors_of(ops: list[mlir.Operation]) -> set[mlir.Value]:
     inside = {result for op in ops for result in op.results}
     return {value for op in ops for value in nested_operands(op) if is_tensor(value) and value not in inside} | inside
-
-
-def _depends_through_others(op: mlir.Operation, group: Group, group_of: dict) -> bool:
-    """Whether an operand made outside the group depends on the group: merging would make a cycle."""
-    seen: set[mlir.Operation] = set()
-    stack = [
-        owner for value in nested_operands(op) if (owner := defining_op(value)) is not None and owner not in group.ops
-    ]
-    first = group.ops[0]
-    while stack:
-        current = stack.pop()
-        if current in seen or current.block != first.block or current.is_before_in_block(first):
-            continue
-        seen.add(current)
-        members = group_of[current].ops if current in group_of else [current]
-        for member in members:
-            for value in nested_operands(member):
-                owner = defining_op(value)
-                if owner is None:
-                    continue
-                if owner in group.ops:
-                    return True
-                stack.append(owner)
-    return False

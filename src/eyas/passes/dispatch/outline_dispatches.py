@@ -40,7 +40,7 @@ def _outline(module: mlir.Module, region: mlir.OpView, prefix: str, ordinal: int
     body = region.regions[0].blocks[0]
     ops = [view.operation for view in body.operations][:-1]
     name = f"{prefix}_dispatch_{ordinal}_{describe_region(ops)}"
-    tensors, scalars = _captures(ops, body)
+    tensors, scalars = captures(ops, body)
     location = ops[-1].location
 
     indices: list[mlir.Value] = []
@@ -85,7 +85,7 @@ def _outline(module: mlir.Module, region: mlir.OpView, prefix: str, ordinal: int
     region.operation.erase()
 
 
-def _captures(ops: list[mlir.Operation], body: mlir.Block) -> tuple[list[mlir.Value], list[mlir.Value]]:
+def captures(ops: list[mlir.Operation], body: mlir.Block) -> tuple[list[mlir.Value], list[mlir.Value]]:
     """Tensors and scalars from outside, each once, in order of use."""
     inside: set[mlir.Value] = set()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
@@ -13,7 +13,7 @@ from eyas.codegen.common.schedule import Panels, Schedule, panels_from_attribute
 from eyas.dialects import codegen, flow
 from eyas.ir import Pass
 from eyas.ir.walk import constant_int, find_ops
-from eyas.program.parameters import Parameter, on_disk
+from eyas.program.parameters import ParameterStore, on_disk
 
 Place = tuple[str, int]
 """A binding of an executable."""
@@ -40,7 +40,7 @@ class PackWeights(Pass):
     """
 
     name: ClassVar[str] = "pack-weights"
-    parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    parameters: ParameterStore = field(default_factory=ParameterStore, compare=False, repr=False)
 
     def run(self, module: mlir.Module) -> None:
         executables = {op.attributes["sym_name"].value: op for op in module.body.operations if flow.is_executable(op)}
@@ -85,7 +85,7 @@ class PackWeights(Pass):
         name = f"{key}#panels{wish.lanes}"
         if key in self.parameters and name not in self.parameters:  # `eyas opt` has no values
             (array,) = on_disk([pack(self.parameters[key].array().reshape(wish.shape), wish.lanes)])
-            self.parameters[name] = Parameter.of_array(name, array)
+            self.parameters.add(name, array)
         return name
 
 

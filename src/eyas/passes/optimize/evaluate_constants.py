@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -11,7 +11,6 @@ import numpy as np
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import func
 
-from eyas.cache.store import Store
 from eyas.dialects import flow
 from eyas.ir import Pass
 from eyas.ir.transforms import is_matrix_of_transforms
@@ -19,7 +18,7 @@ from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_
 from eyas.passes.dispatch.grouping import Role, role_of
 from eyas.program.dtypes import STORAGE, short_name
 from eyas.program.literals import array_of
-from eyas.program.parameters import Parameter, on_disk
+from eyas.program.parameters import ParameterStore, on_disk
 from eyas.program.program import Argument, Signature
 
 # Ops that move no data; hoisting one alone would only store the weight twice.
@@ -30,8 +29,22 @@ _MAX_GROWTH_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
+class ConstantPart:
+    """What is computed from weights alone, as a program as the optimize phase leaves it. Its arguments are the weights
+    with these keys, so that they are read where they lie instead of being copied into a module."""
+
+    module: mlir.Module
+    signature: Signature
+    keys: tuple[str, ...]
+
+
+Evaluate = Callable[[ConstantPart, Sequence[np.ndarray]], list[np.ndarray]]
+"""Compiles a constant part, calls it with the values of its weights, and returns its results."""
+
+
+@dataclass(frozen=True)
 class EvaluateConstants(Pass):
-    """Compiles and runs the constant part of the program on this machine, with Eyas itself.
+    """Has the constant part of the program compiled for this machine, with Eyas itself, and run.
 
     A value is constant when all it is computed from is; the ones that the rest of the program uses become parameters.
     A weight whose dimensions are only permuted stays where it is, seen through other strides.
@@ -43,10 +56,9 @@ class EvaluateConstants(Pass):
     """
 
     name: ClassVar[str] = "evaluate-constants"
-    disable: tuple[str, ...] = ()
-    """What is switched off in the program is switched off in its constant part too."""
-    parameters: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    store: Store | None = field(default=None, compare=False, repr=False)
+    parameters: ParameterStore = field(default_factory=ParameterStore, compare=False, repr=False)
+    evaluate: Evaluate | None = field(default=None, compare=False, repr=False)
+    """Without it, only what no arithmetic is needed for is done."""
 
     def run(self, module: mlir.Module) -> None:
         for function in functions(module):
@@ -57,9 +69,10 @@ class EvaluateConstants(Pass):
             views = [(leaf, view) for leaf in leaves if (view := moved(leaf, self.parameters)) is not None]
             self._replace([leaf for leaf, _ in views], [view for _, view in views])
             leaves = _leaves(block, constant_ops(block)) if views else leaves
-            if leaves:
-                arrays = _evaluate(leaves, self.parameters, self.disable, self.store)
-                self._replace(leaves, on_disk(arrays))
+            if leaves and self.evaluate is not None:
+                part = _constant_part(leaves)
+                weights = [_as_stored(self.parameters[key].array()) for key in part.keys]
+                self._replace(leaves, on_disk(self.evaluate(part, weights)))
 
     def _store_tables(self, block: mlir.Block) -> None:
         """Tables still in the IR become parameters too, so that dispatches which differ only in them are equal."""
@@ -69,7 +82,7 @@ class EvaluateConstants(Pass):
             key = f"constant_{number}"
             while key in self.parameters:
                 key += "_"
-            self.parameters[key] = Parameter.of_array(key, array_of(op.attributes["value"]))
+            self.parameters.add(key, array_of(op.attributes["value"]))
             with mlir.InsertionPoint(op), op.location:
                 parameter = flow.ParameterOp(mlir.StringAttr.get(key), op.results[0].type)
             op.results[0].replace_all_uses_with(parameter.value)
@@ -78,7 +91,7 @@ class EvaluateConstants(Pass):
     def _replace(self, leaves: list[mlir.Value], arrays: list[np.ndarray]) -> None:
         for value, array in zip(leaves, arrays, strict=True):
             key = self._fresh_key(value)
-            self.parameters[key] = Parameter.of_array(key, array)
+            self.parameters.add(key, array)
             op = defining_op(value)
             assert op is not None
             with mlir.InsertionPoint.after(op), op.location:
@@ -90,12 +103,7 @@ class EvaluateConstants(Pass):
         op = defining_op(value)
         assert op is not None
         source = _first_parameter(op) or "constant"
-        key = base = f"{source.split('#')[0]}#{op.name.split('.')[1]}"
-        number = 1
-        while key in self.parameters:
-            number += 1
-            key = f"{base}{number}"
-        return key
+        return self.parameters.free_name(f"{source.split('#')[0]}#{op.name.split('.')[1]}")
 
 
 def moved(value: mlir.Value, parameters: Mapping[str, Any]) -> np.ndarray | None:
@@ -223,14 +231,8 @@ def _first_parameter(op: mlir.Operation) -> str | None:
     return None
 
 
-def _evaluate(
-    leaves: list[mlir.Value], parameters: dict[str, Any], disable: tuple[str, ...], store: Store | None
-) -> list[np.ndarray]:
-    """Clones what the leaves need into a program of its own, compiles it for this machine, and runs it."""
-    from eyas.pipelines.compiler import Compilation
-    from eyas.pipelines.phases import Options, Phase
-    from eyas.runtime import load
-
+def _constant_part(leaves: list[mlir.Value]) -> ConstantPart:
+    """Clones what the leaves need into a program of its own."""
     original = defining_op(leaves[0])
     assert original is not None
     needed = _needed(leaves)
@@ -239,7 +241,6 @@ def _evaluate(
     keys = list(dict.fromkeys(op.attributes["key"].value for op in weights))
     types = {op.attributes["key"].value: op.results[0].type for op in weights}
 
-    # Weights are arguments, so that they are read where they lie instead of being copied into a module.
     module = mlir.Module.create(mlir.Location.unknown())
     with mlir.InsertionPoint(module.body), mlir.Location.unknown():
         function = func.FuncOp("main", ([types[key] for key in keys], [leaf.type for leaf in leaves]))
@@ -253,11 +254,7 @@ def _evaluate(
         func.ReturnOp([clones[leaf] for leaf in leaves], loc=mlir.Location.unknown())
     arguments = tuple(_argument(key, types[key]) for key in keys)
     results = tuple(_argument(f"r{index}", leaf.type) for index, leaf in enumerate(leaves))
-    options = Options(disable=disable, store=store)
-    compilation = Compilation(module, {}, {"main": Signature(arguments, results)}, options)
-    compilation.run(Phase.DISPATCH, Phase.VM)
-    made = load(compilation.finish().to_bytes())(*(_as_stored(parameters[key].array()) for key in keys))
-    return [made] if len(leaves) == 1 else list(made)
+    return ConstantPart(module, Signature(arguments, results), tuple(keys))
 
 
 def _argument(name: str, type_: mlir.Type) -> Argument:

@@ -73,9 +73,10 @@ def test_convolutions_read_panels(kernel: int, stride: int, groups: int, channel
 
 
 def _switches() -> tuple[str, ...]:
-    from eyas.pipelines.phases import OPTIONAL
+    from eyas.pipelines.phases import switches
+    from eyas.targets import Target
 
-    return OPTIONAL
+    return switches(Target.host())
 
 
 def test_two_dispatches_share_one_kernel_with_weights_of_their_own():

@@ -212,7 +212,7 @@ def test_objects_may_call_their_exports_the_same() -> None:
 
 
 def test_the_runtime_offers_every_import() -> None:
-    source = (Path(__file__).parents[4] / "runtime/src/hal/local/imports.c").read_text()
+    source = (Path(__file__).parents[4] / "runtime/src/hal/cpu/imports.c").read_text()
     offered = set(re.findall(r"PLAIN\((\w+)\)", source)) | set(re.findall(r'NAMED\("(\w+)"', source))
     for name in re.findall(r"FLOAT_AND_DOUBLE\((\w+)\)", source):
         offered |= {name, f"{name}f"}

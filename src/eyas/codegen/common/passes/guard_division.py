@@ -8,6 +8,7 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
+from eyas.codegen.common.passes.lanes import element_type, splat
 from eyas.ir import Pass
 from eyas.ir.walk import constant_int, find_ops
 
@@ -20,7 +21,8 @@ class GuardDivision(Pass):
     """Divides by 1 where the divisor is 0, or is -1 under the smallest integer: processors raise a signal for those.
 
     Lanes that are masked off hold zeros, so this matters even where the data has none. The smallest integer divided by
-    1 is what wrapping division by -1 gives; a division by zero has no right answer, and gives its dividend.
+    1 is what wrapping division by -1 gives; a division by zero has no right answer, and gives its dividend. A power
+    with a negative exponent is a division, too: of 0 it is 0, as if it were one of 2.
 
         %r = arith.divsi %a, %b   =>   %r = arith.divsi %a, (%b == 0 or (%b == -1 and %a == min) ? 1 : %b)
     """
@@ -33,6 +35,9 @@ class GuardDivision(Pass):
             if divisor is None or divisor in (0, -1):
                 with mlir.InsertionPoint(op), op.operation.location:
                     op.operation.operands[1] = _safe_divisor(op)
+        for op in find_ops(module, "math.ipowi"):
+            with mlir.InsertionPoint(op), op.operation.location:
+                op.operation.operands[0] = _safe_base(op)
 
 
 def _safe_divisor(op: mlir.OpView) -> mlir.Value:
@@ -40,7 +45,7 @@ def _safe_divisor(op: mlir.OpView) -> mlir.Value:
     equal = arith.CmpIPredicate.eq
     bad = arith.CmpIOp(equal, divisor, _constant(divisor.type, 0)).result
     if op.operation.name in _SIGNED:
-        element = _element(divisor.type)
+        element = element_type(divisor.type)
         bits = element.width if isinstance(element, mlir.IntegerType) else 64
         smallest = arith.CmpIOp(equal, dividend, _constant(dividend.type, -(1 << (bits - 1)))).result
         minus_one = arith.CmpIOp(equal, divisor, _constant(divisor.type, -1)).result
@@ -48,11 +53,12 @@ def _safe_divisor(op: mlir.OpView) -> mlir.Value:
     return arith.SelectOp(bad, _constant(divisor.type, 1), divisor).result
 
 
-def _element(type_: mlir.Type) -> mlir.Type:
-    return type_.element_type if isinstance(type_, mlir.VectorType) else type_
+def _safe_base(op: mlir.OpView) -> mlir.Value:
+    base, exponent = op.operands
+    negative = arith.CmpIOp(arith.CmpIPredicate.slt, exponent, _constant(exponent.type, 0)).result
+    none = arith.CmpIOp(arith.CmpIPredicate.eq, base, _constant(base.type, 0)).result
+    return arith.SelectOp(arith.AndIOp(negative, none).result, _constant(base.type, 2), base).result
 
 
 def _constant(type_: mlir.Type, value: int) -> mlir.Value:
-    scalar = mlir.IntegerAttr.get(_element(type_), value)
-    attribute = mlir.DenseElementsAttr.get_splat(type_, scalar) if isinstance(type_, mlir.VectorType) else scalar
-    return arith.ConstantOp(type_, attribute).result
+    return splat(type_, mlir.IntegerAttr.get(element_type(type_), value))

@@ -28,10 +28,10 @@ class Real:
 
     def of(self, number: float) -> Real:
         """A constant of the same shape."""
-        return Real(_splat(self.value.type, mlir.FloatAttr.get(mlir.F32Type.get(), number)), self.fused)
+        return Real(splat(self.value.type, mlir.FloatAttr.get(mlir.F32Type.get(), number)), self.fused)
 
     def of_bits(self, bits: int) -> Real:
-        return Integer(_splat(with_element(self.value.type, _i32()), _int_attr(bits)), self.fused).as_real()
+        return Integer(splat(with_element(self.value.type, _i32()), _int_attr(bits)), self.fused).as_real()
 
     def __add__(self, other: float | Real) -> Real:
         return self._make(arith.addf(self.value, self._lift(other).value))
@@ -148,7 +148,7 @@ class Integer:
         return Integer(value, self.fused)
 
     def _lift(self, number: int | Integer) -> mlir.Value:
-        return number.value if isinstance(number, Integer) else _splat(self.value.type, _int_attr(number))
+        return number.value if isinstance(number, Integer) else splat(self.value.type, _int_attr(number))
 
 
 def choose(condition: mlir.Value, if_true: Real, if_false: Real) -> Real:
@@ -168,7 +168,8 @@ def with_element(kind: mlir.Type, element: mlir.Type) -> mlir.Type:
     return mlir.VectorType.get(shaped.shape, element, scalable=shaped.scalable_dims if shaped.scalable else None)
 
 
-def _splat(kind: mlir.Type, attribute: mlir.Attribute) -> mlir.Value:
+def splat(kind: mlir.Type, attribute: mlir.Attribute) -> mlir.Value:
+    """A constant of the type, each element of it the attribute."""
     if isinstance(kind, mlir.VectorType):
         attribute = mlir.DenseElementsAttr.get_splat(kind, attribute)
     return arith.constant(kind, attribute)

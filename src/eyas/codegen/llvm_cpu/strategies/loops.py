@@ -12,8 +12,9 @@ from torch_mlir.dialects import arith, memref, scf
 
 from eyas.codegen.common.bufferize import bufferize, inline_body
 from eyas.codegen.common.strategies.loops import PlainLoops
-from eyas.codegen.llvm_cpu.interface import Interface
+from eyas.codegen.llvm_cpu.interface import BAD_DATA, Interface, new_status, report
 from eyas.codegen.llvm_cpu.strategies.base import Strategy
+from eyas.ir.walk import find_ops
 
 
 @dataclass(frozen=True)
@@ -31,28 +32,26 @@ class Loops(PlainLoops, Strategy):
 
 
 def _lower_asserts_after(module: mlir.Module) -> None:
-    """Bufferises, then turns each assert into a store to the status that the function returns."""
+    """Bufferises, then turns each assert into a store to a status that the function reports before it returns."""
     bufferize(module)
-    asserts: list[mlir.Operation] = []
+    for function in find_ops(module, "func.func"):
+        asserts = [view.operation for view in find_ops(function, "cf.assert")]
+        if not asserts:
+            continue
+        block = function.operation.regions[0].blocks[0]
+        with mlir.InsertionPoint.at_block_begin(block), function.operation.location:
+            status = new_status()
+        with mlir.InsertionPoint.at_block_terminator(block), function.operation.location:
+            report(block.arguments[0], status)
+        for op in asserts:
+            _lower_assert(op, status)
 
-    def visit(op: mlir.Operation) -> mlir.WalkResult:
-        if op.name == "cf.assert":
-            asserts.append(op)
-        return mlir.WalkResult.ADVANCE
 
-    module.operation.walk(visit)
+def _lower_assert(op: mlir.Operation, status: mlir.Value) -> None:
     i1, i32 = mlir.IntegerType.get_signless(1), mlir.IntegerType.get_signless(32)
-    for op in asserts:
-        function = op.parent
-        while function.operation.name != "func.func":
-            function = function.operation.parent
-        status = next(o.result for o in function.regions[0].blocks[0].operations if o.operation.name == "memref.alloca")
-        with mlir.InsertionPoint(op), op.location:
-            failed = arith.XOrIOp(op.operands[0], arith.ConstantOp(i1, mlir.BoolAttr.get(True)).result).result
-            branch = scf.IfOp(failed)
-            with mlir.InsertionPoint(branch.then_block):
-                one = arith.ConstantOp(i32, mlir.IntegerAttr.get(i32, 1)).result
-                zero = arith.ConstantOp(mlir.IndexType.get(), mlir.IntegerAttr.get(mlir.IndexType.get(), 0)).result
-                memref.StoreOp(one, status, [zero])
-                scf.YieldOp([])
-        op.erase()
+    with mlir.InsertionPoint(op), op.location:
+        branch = scf.IfOp(arith.XOrIOp(op.operands[0], arith.constant(i1, 1)).result)
+        with mlir.InsertionPoint(branch.then_block):
+            memref.StoreOp(arith.constant(i32, BAD_DATA), status, [arith.constant(mlir.IndexType.get(), 0)])
+            scf.YieldOp([])
+    op.erase()

@@ -14,7 +14,8 @@ import native  # noqa: E402
 import ulp  # noqa: E402
 
 from eyas.codegen.llvm_cpu import elf  # noqa: E402
-from eyas.ir import PassPipeline, make_context, parse_module  # noqa: E402
+from eyas.ir import make_context, parse_module  # noqa: E402
+from eyas.passes import parse_pipeline  # noqa: E402
 from eyas.targets import Target  # noqa: E402
 
 # The table in the pass's docstring; measured with `tests/tools/ulp.py 31`, which visits 138 million arguments.
@@ -39,7 +40,7 @@ needs_x86 = pytest.mark.skipif(Target.host().arch != "x86_64", reason="the targe
 
 def expanded(text: str, passes: str = "expand-math") -> str:
     module = parse_module(text, make_context())
-    PassPipeline.parse(passes).run(module)
+    parse_pipeline(passes).run(module)
     assert module.operation.verify()
     return str(module)
 

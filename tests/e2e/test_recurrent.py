@@ -1,0 +1,99 @@
+"""Recurrent layers of torch: right in every form, loops instead of written-out steps, for sizes that vary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+import eyas
+
+KINDS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+def check(layer: nn.Module, *calls: tuple, target: str | None = None, dynamic_shapes: Any = None) -> Any:
+    layer = layer.eval()
+    options = {} if target is None else {"target": target}
+    module = eyas.compile(layer, calls[0], dynamic_shapes=dynamic_shapes, **options)
+    for inputs in calls:
+        with torch.no_grad():
+            expected = torch.utils._pytree.tree_leaves(layer(*inputs))
+        actual = torch.utils._pytree.tree_leaves(module(*inputs))
+        assert len(actual) == len(expected)
+        for left, right in zip(actual, expected, strict=True):
+            assert left.dtype == right.dtype and left.shape == right.shape
+            tolerance = TOLERANCE[right.dtype]
+            np.testing.assert_allclose(left.double(), right.double(), rtol=tolerance, atol=tolerance)
+    return module
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"bias": False},
+        {"num_layers": 3},
+        {"bidirectional": True, "batch_first": True},
+        {"num_layers": 2, "bidirectional": True, "bias": False},
+    ],
+    ids=lambda options: "-".join(options) or "plain",
+)
+def test_forms(kind: str, options: dict[str, Any]):
+    torch.manual_seed(0)
+    check(KINDS[kind](5, 7, **options), (torch.randn(9, 3, 5),))
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_projections_with_given_states(bidirectional: bool):
+    torch.manual_seed(0)
+    layer = nn.LSTM(6, 10, num_layers=2, proj_size=4, bidirectional=bidirectional)
+    count = 2 * (1 + bidirectional)
+    check(layer, (torch.randn(5, 3, 6), (torch.randn(count, 3, 4), torch.randn(count, 3, 10))))
+
+
+@pytest.mark.parametrize("kind", ["gru", "rnn"])
+def test_given_states(kind: str):
+    torch.manual_seed(0)
+    check(KINDS[kind](6, 10), (torch.randn(5, 3, 6), torch.randn(1, 3, 10)))
+
+
+def test_relu_and_no_batch():
+    torch.manual_seed(0)
+    check(nn.RNN(4, 8, nonlinearity="relu"), (torch.randn(6, 4),))
+
+
+def test_one_step_of_one_row():
+    torch.manual_seed(0)
+    check(nn.LSTM(3, 5), (torch.randn(1, 1, 3),))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_types(kind: str, dtype: torch.dtype):
+    torch.manual_seed(0)
+    check(KINDS[kind](8, 16).to(dtype), (torch.randn(7, 2, 8, dtype=dtype),))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_steps_and_batch_that_vary(kind: str):
+    torch.manual_seed(0)
+    calls = [(torch.randn(steps, batch, 6),) for steps, batch in ((12, 3), (2, 2), (31, 7))]
+    shapes = ({0: Dim("steps", min=2), 1: Dim("batch", min=2)},)
+    check(KINDS[kind](6, 9, bidirectional=True), *calls, dynamic_shapes=shapes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+def test_hundreds_of_steps_stay_a_loop(kind: str, target: str):
+    """As many dispatches as a few steps take."""
+    torch.manual_seed(0)
+    layer = KINDS[kind](16, 24)
+    short = check(layer, (torch.randn(4, 2, 16),), target=target)
+    long = check(layer, (torch.randn(300, 2, 16),), target=target)
+    assert len(long.manifest["kernels"]) == len(short.manifest["kernels"]) < 12
