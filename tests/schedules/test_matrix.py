@@ -41,11 +41,11 @@ def matrix(folder: Path, *options: str) -> dict:
 
 def test_edited_schedules_are_refused_or_right(tmp_path):
     found = matrix(
-        tmp_path, "--targets", ",".join(runnable()), "--in-turn", "--per-program", "5", "--pairs", "5", "--seed", "1"
+        tmp_path, "--targets", ",".join(runnable()), "--in-turn", "--per-program", "4", "--pairs", "5", "--seed", "1"
     )
     counts = found["counts"]
     assert not any(counts.get(one) for one in BAD), "\n".join(found["bad"])
-    assert counts["right"] >= 15 and counts["refused"] >= 40
+    assert counts["right"] >= 15 and counts["refused"] >= 30
     strategies = {name.split()[1] for name in found["by_strategy"]}
     assert strategies == {"contraction", "windows", "transforms", "attention", "rows"}
 
