@@ -64,10 +64,11 @@ def some(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     return generator.integers(0, 127, shape).astype(NUMPY[dtype])
 
 
+@pytest.mark.parametrize("device", ["local-sync", "far"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3, 5), (0, 4), (40, 50)])
-def test_numpy_dtypes_and_shapes(dtype: str, shape: tuple[int, ...]):
-    module = identity(dtype, tuple("?" for _ in shape))
+def test_numpy_dtypes_and_shapes(dtype: str, shape: tuple[int, ...], device: str):
+    module = identity(dtype, tuple("?" for _ in shape), device)
     x = some(dtype, shape)
     y = module(x)
     assert isinstance(y, np.ndarray) and y.dtype == x.dtype and y.shape == shape

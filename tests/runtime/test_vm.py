@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import kernels
 import numpy as np
@@ -75,8 +76,17 @@ def scalar_function(builder: ProgramBuilder, name: str, arguments: int, body) ->
     asm.set_result(0, out, [])
 
 
+DEVICE = "local-sync"
+
+
+@pytest.fixture(autouse=True, params=["local-sync", "far"])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host program is the same wherever memory is and whenever work is done."""
+    monkeypatch.setattr(sys.modules[__name__], "DEVICE", request.param)
+
+
 def load(builder: ProgramBuilder, **keywords) -> eyas.runtime.Module:
-    return eyas.runtime.load(kernels.pack(builder), device="local-sync", **keywords)
+    return eyas.runtime.load(kernels.pack(builder), device=DEVICE, **keywords)
 
 
 def test_integer_instructions():

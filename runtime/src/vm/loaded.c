@@ -9,11 +9,22 @@ static eyas_status_t no_memory(void) {
   return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "no memory for a module on a device");
 }
 
+static eyas_status_t check_executable(const eyas_loaded_module_t* l,
+                                      const eyas_executable_ref_t* e) {
+  eyas_status_t why =
+      eyas_hal_device_check_code(l->device, e->format, e->features, e->feature_count);
+  if (!why) return NULL;
+  eyas_status_t status = eyas_status_make(
+      eyas_status_code(why),
+      "executable '%s': %s: compile the model for this machine, or for a plainer one", e->name,
+      eyas_status_message(why));
+  eyas_status_free(why);
+  return status;
+}
+
 static eyas_status_t load_executable(eyas_loaded_module_t* l, uint32_t index) {
   const eyas_executable_ref_t* e = &l->module->program.executables[index];
-  EYAS_RETURN_IF_ERROR(eyas_status_annotate(
-      eyas_hal_device_check_code(l->device, e->format, e->features, e->feature_count),
-      "executable '%s'", e->name));
+  EYAS_RETURN_IF_ERROR(check_executable(l, e));
   const char** names = calloc((size_t)e->export_count + 1, sizeof(*names));
   if (!names) return no_memory();
   for (uint32_t i = 0; i < e->export_count; ++i) names[i] = e->exports[i].name;

@@ -25,6 +25,9 @@ PACKABLE = "codegen.packable"
 PANELS = "codegen.panels"
 """On a parameter: its elements lie in panels of so many lanes."""
 
+COPIES_RESULTS = "codegen.copies_results"
+"""On an executable: plain loops compute a result in memory of its own, since it may lie where an operand does."""
+
 
 class Codegen(Dialect, name="codegen"):
     pass

@@ -23,17 +23,14 @@ eyas_status_t eyas_hal_cpu_check_code(eyas_hal_device_t* device, const char* for
   eyas_hal_device_info_t info;
   eyas_hal_device_info(device, &info);
   if (strcmp(format, ELF_FORMAT) != 0 && strcmp(format, EYAS_VMVX_FORMAT) != 0) {
-    return eyas_status_make(
-        EYAS_STATUS_INCOMPATIBLE,
-        "it has the format %s, which device %s (%s) cannot run: compile the model "
-        "for this machine",
-        format, info.driver, info.name);
+    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
+                            "it has the format %s, which device %s (%s) cannot run", format,
+                            info.driver, info.name);
   }
   for (uint32_t i = 0; i < feature_count; ++i) {
     if (eyas_cpu_supports(features[i])) continue;
     return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
-                            "it needs the CPU feature '%s', which this machine (%s) does not have: "
-                            "compile the model for this machine, or for a plainer CPU",
+                            "it needs the CPU feature '%s', which this machine (%s) does not have",
                             features[i], info.name);
   }
   return NULL;

@@ -13,23 +13,21 @@ from eyas.codegen.common.backend import Backend
 from eyas.codegen.common.schedule import Schedule
 from eyas.dialects import codegen, flow, hal
 from eyas.errors import CompileError
-from eyas.ir import Pass
 from eyas.ir.walk import constant_int, defining_op, find_ops
-from eyas.targets import Target
+from eyas.passes.targeted import TargetedPass
 
 
 @dataclass(frozen=True)
-class VerifySchedules(Pass):
+class VerifySchedules(TargetedPass):
     """Refuses schedules that do not fit their loops, or what was decided with them: weights in panels, results in
     place of operands. Both are decided once for a schedule, and then the schedule may be edited in a dump.
     """
 
     name: ClassVar[str] = "verify-schedules"
-    target: str = "llvm-cpu"
     analyses: dict[str, Analysis] = field(default_factory=dict, compare=False, repr=False)
 
     def run(self, module: mlir.Module) -> None:
-        backend = backend_of(Target.parse(self.target))
+        backend = backend_of(self.target)
         executables = {op.attributes["sym_name"].value: op for op in module.body.operations if flow.is_executable(op)}
         for function in executables.values():
             if codegen.STRATEGY in function.attributes:

@@ -15,6 +15,9 @@ from eyas.ir import Pass
 from eyas.ir.walk import constant_int, find_ops
 from eyas.program.parameters import ParameterStore, on_disk
 
+_IN_PANELS = "#panels"
+"""Between the name of a weight and the lanes of its panels."""
+
 Place = tuple[str, int]
 """A binding of an executable."""
 
@@ -82,11 +85,16 @@ class PackWeights(Pass):
         return key not in self.parameters or math.prod(self.parameters[key].shape) == math.prod(shape)
 
     def _packed(self, key: str, wish: _Wish) -> str:
-        name = f"{key}#panels{wish.lanes}"
+        name = f"{key}{_IN_PANELS}{wish.lanes}"
         if key in self.parameters and name not in self.parameters:  # `eyas opt` has no values
             (array,) = on_disk([pack(self.parameters[key].array().reshape(wish.shape), wish.lanes)])
             self.parameters.add(name, array)
         return name
+
+
+def unpacked_key(key: str) -> str:
+    """The weight that a packed one was made of."""
+    return key.rpartition(_IN_PANELS)[0] or key
 
 
 def _wishes(executables: dict[str, mlir.OpView]) -> dict[Place, _Wish]:

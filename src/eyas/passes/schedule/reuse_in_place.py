@@ -11,13 +11,13 @@ from eyas.codegen.backends import backend_of
 from eyas.codegen.common.analysis import Analysis, analysis_of
 from eyas.codegen.common.kernel import Access, Storage
 from eyas.dialects import flow, stream
-from eyas.ir import Pass
 from eyas.ir.walk import find_ops
+from eyas.passes.targeted import TargetedPass
 from eyas.targets import Target
 
 
 @dataclass(frozen=True)
-class ReuseInPlace(Pass):
+class ReuseInPlace(TargetedPass):
     """Merges two buffers where the executable reads an element only before it writes the element at the same place.
 
     Whether that holds is asked of the executable's loop nests; an executable that has none never works in place.
@@ -27,7 +27,6 @@ class ReuseInPlace(Pass):
     """
 
     name: ClassVar[str] = "reuse-in-place"
-    target: str = "llvm-cpu"
     disable: tuple[str, ...] = ()
     analyses: dict[str, Analysis] = field(default_factory=dict, compare=False, repr=False)
 
@@ -86,7 +85,7 @@ def _is_used_after(value: mlir.Value, op: mlir.Operation) -> bool:
 
 
 def alias_pairs(
-    function: mlir.OpView, target: str, disable: tuple[str, ...], analyses: dict[str, Analysis]
+    function: mlir.OpView, target: Target, disable: tuple[str, ...], analyses: dict[str, Analysis]
 ) -> list[tuple[int, int]]:
     """(operand, result) positions among the bindings that may share memory, whatever the schedule."""
     if flow.IN_PLACE in function.attributes:
@@ -103,8 +102,7 @@ def alias_pairs(
         if source.binding is not None and made.binding is not None
         if source.shape == made.shape and source.element == made.element and _may_alias(found, source, made)
     ]
-    parsed = Target.parse(target)
-    works = pairs and backend_of(parsed).works_in_place(function, parsed, frozenset(disable), found)
+    works = pairs and backend_of(target).works_in_place(function, target, frozenset(disable), found)
     return pairs if works else []
 
 
