@@ -52,6 +52,9 @@ conformance-onnx: build  ## every node test of the onnx package; ARGS='--filter 
 conformance-zoo: build $(VENV)/.zoo  ## models of timm, transformers, torchvision and torch, and trained ones; ARGS='--only bert' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.zoo $(ARGS)
 
+schedule-matrix: build  ## every field of every schedule edited, on every target, and run; ARGS='--programs linear' narrows it
+	$(RUN) $(BIN)/python tests/schedules/matrix.py $(ARGS)
+
 compile-matrix: build  ## dispatches of the zoo through LLVM for every CPU, compiled and linked; goes on where it stopped; ARGS='--write docs/conformance.md'
 	$(RUN) $(BIN)/python -m tests.conformance.matrix $(ARGS)
 

@@ -22,8 +22,7 @@ from torch_mlir import ir as mlir
 import eyas
 from eyas.api import ForeignModule
 from eyas.codegen.common.kernel import Access, Nest, Statement
-from eyas.codegen.common.schedule import Tile
-from eyas.codegen.common.strategy import GridAxis
+from eyas.codegen.common.schedule import GridAxis, Tile
 from eyas.codegen.llvm_cpu.backend import emit_assembly
 from eyas.codegen.llvm_cpu.compile import select_strategy
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
@@ -243,7 +242,7 @@ def describe_statement(nest: Nest, statement: Statement) -> str:
 
 
 def describe_tile(tile: Tile) -> str:
-    parts = [f"{tile.vectors} vector(s) of {tile.width} lanes along l{tile.vector_loop}"]
+    parts = [f"{tile.vectors} vector(s) of {tile.width} lanes along l{tile.loop}"]
     if tile.unroll_loop is not None:
         parts.append(f"{tile.unroll} rows along l{tile.unroll_loop}")
     return "tile: " + ", ".join(parts)

@@ -120,7 +120,7 @@ def saved_in(message: str) -> Path:
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_program_has_packed_weights(target, tmp_path):
     eyas.compile(perceptron(np.random.default_rng(0))[0], target=target, dump_phases=tmp_path)
-    assert "packed = array<i64: 1>" in (tmp_path / "5.hal.mlir").read_text()
+    assert "packed = [{binding = 1 : i64, lanes = " in (tmp_path / "5.hal.mlir").read_text()
 
 
 @pytest.mark.parametrize("target", TARGETS)

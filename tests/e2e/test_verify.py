@@ -254,11 +254,13 @@ def lost_tail(monkeypatch):
     lower = rows.Rows.lower
 
     def wrong(self, function, module):
+        nests = []
         for nest, tile in zip(self.kernel.nests, self.schedule.tiles, strict=True):
-            if tile.vector_loop is not None and nest.loops[tile.vector_loop].static % tile.width:
-                extent = nest.loops[tile.vector_loop].static // tile.width * tile.width
-                nest.loops = [Size(extent) if i == tile.vector_loop else one for i, one in enumerate(nest.loops)]
-        lower(self, function, module)
+            loops = list(nest.loops)
+            if tile.loop is not None and loops[tile.loop].static % tile.width:
+                loops[tile.loop] = Size(loops[tile.loop].static // tile.width * tile.width)
+            nests.append(replace(nest, loops=tuple(loops)))
+        lower(replace(self, kernel=replace(self.kernel, nests=tuple(nests))), function, module)
 
     monkeypatch.setattr(rows.Rows, "lower", wrong)
     return (mlp(), ()), "rows", None

@@ -39,7 +39,6 @@ ENTRANCES = {"__init__", "__main__"}
 
 EXCEPTIONS = {
     ("ir/context.py", "eyas.dialects"): "a context has every dialect loaded, and whoever needs one asks `ir`",
-    ("codegen/vmvx/strategies/transforms.py", "eyas.codegen.llvm_cpu.strategies.transforms"): "one cutter of tiles",
 }
 
 

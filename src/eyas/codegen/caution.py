@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.backend import Backend, generalize
+from eyas.codegen.common.analysis import generalize
+from eyas.codegen.common.backend import Backend
 from eyas.codegen.jobs import Caution
 from eyas.dialects import codegen
 from eyas.targets import CpuTarget, Target

@@ -44,6 +44,7 @@ PASSES: dict[str, str] = {
     "propagate-transposes": "passes.optimize.propagate_transposes",
     "quantize-contractions": "passes.optimize.quantize_contractions",
     "reuse-in-place": "passes.schedule.reuse_in_place",
+    "verify-schedules": "passes.codegen.verify_schedules",
     "unify-dimensions": "passes.dispatch.unify_dimensions",
     "select-strategies": "passes.hal.select_strategies",
     "split-concats": "passes.dispatch.split_concats",

@@ -26,6 +26,8 @@ class Compilation:
     options: Options
     services: Services
     parameters: ParameterStore
+    analyses: dict[str, object] = field(default_factory=dict)
+    """Loop nests of dispatch functions by their text: passes read each function once."""
     seconds: dict[str, float] = field(default_factory=dict)
     last_good: tuple[Phase | None, bytes] = (None, b"")
     """The last phase that was completed and its module as bytecode: what a reproducer starts from."""
@@ -71,6 +73,7 @@ class Compilation:
         services = self.services
         return {
             "parameters": self.parameters,
+            "analyses": self.analyses,
             "evaluate": evaluate_with(self.options.disable, services),
             "store": services.store,
             "workers": services.workers,

@@ -168,6 +168,8 @@ def _codegen(options: Options) -> list[Pass | Upstream]:
     return [
         # While loops can still be read.
         _make("note-work"),
+        # What was noted may have been edited since, or lies in a dump of another day.
+        _make("verify-schedules", target=str(options.target)),
         _make("compile-executables", **_strategies(options)),
     ]
 

@@ -142,8 +142,8 @@ def test_vm_round_trip(context, name):
 
 def test_strategies_round_trip(context):
     text = """func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {flow.executable,
-      codegen.strategy = #codegen.strategy<"contraction", {grid = [[0, 8]], tiles = [[16, 1, 2, 0, 4]]}>}"""
-    assert '#codegen.strategy<"contraction", {grid = [[0, 8]]' in assert_round_trip(text, context)
+      codegen.strategy = #codegen.strategy<"contraction", {grid = [{loop = 0, tile = 8}], tiles = [{}]}>}"""
+    assert '#codegen.strategy<"contraction", {grid = [{loop = 0 : i64, tile' in assert_round_trip(text, context)
     with pytest.raises(CompileError):
         parse_module(text.replace('"contraction", ', ""), context)
 

@@ -116,5 +116,5 @@ def test_loops_that_are_bufferised_never_share_memory():
     with module.context, mlir.Location.unknown():
         function = module.body.operations[0]
         for target in ("llvm-cpu", "vmvx"):
-            assert alias_pairs(function, target, ()) == [(0, 1)]
-        assert alias_pairs(function, "vmvx", ("microkernels",)) == []
+            assert alias_pairs(function, target, (), {}) == [(0, 1)]
+        assert alias_pairs(function, "vmvx", ("microkernels",), {}) == []

@@ -127,6 +127,7 @@ LOWERING = {
     "convert-stream-to-hal",
     "select-strategies",
     "note-work",
+    "verify-schedules",
     "compile-executables",
     "convert-hal-to-vm",
 }

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.blocks import choose_block
 from eyas.codegen.common.kernel import (
     Access,
     Guard,
@@ -21,7 +20,8 @@ from eyas.codegen.common.kernel import (
     linear_expr,
 )
 from eyas.codegen.common.places import Filled, TensorPlaces, Window, joined_parts, whole
-from eyas.codegen.common.sizes import ONE, ZERO, Size, row_major_strides
+from eyas.codegen.common.sharing import shared_loops
+from eyas.codegen.common.sizes import ONE, ZERO, Size
 
 Sum = tuple[tuple[int, int], ...]
 """An index as (loop, coefficient) pairs, to be added up."""
@@ -51,13 +51,9 @@ class _Analysis(TensorPlaces):
         for value, storage in self.results.items():
             if value not in self.made_by:
                 self._copy_out(value, storage)
-        shared = self._share_loops()
-        scalars = [argument for argument in self.block.arguments if argument in self.constants]
-        for first in range(len(self.nests) - 1):
-            inner = self._share_loops(first)
-            if inner == shared + (1 if first else 0) and (block := choose_block(self.nests[first:], inner)):
-                return Kernel(self.storages, self.nests, inner - 1, scalars, self.extracted, block, first)
-        return Kernel(self.storages, self.nests, shared, scalars, self.extracted)
+        scalars = tuple(argument for argument in self.block.arguments if argument in self.constants)
+        nests = tuple(self.nests)
+        return Kernel(tuple(self.storages), nests, shared_loops(nests), scalars, self.extracted)
 
     def _visit_generic(self, op: mlir.OpView) -> None:
         maps, iterators = generic_maps(op), generic_iterators(op)
@@ -82,25 +78,31 @@ class _Analysis(TensorPlaces):
         extents = self._extents(exprs, [*inputs, *inits], len(iterators))
         order = _loop_order(exprs[len(inputs)], iterators)
         position = {loop: index for index, loop in enumerate(order)}
-        loops = [extents[loop] for loop in order]
+        loops = tuple(extents[loop] for loop in order)
         reductions = tuple(position[loop] for loop, kind in enumerate(iterators) if kind == "reduction")
 
         if not reductions and self._fuse_into_registers(op, inputs, exprs, order, loops):
             return
         self._materialize([*inputs, *inits])
-        accesses = [
+        accesses = tuple(
             self.access(value, expr, order) if list(argument.uses) else None
             for value, expr, argument in zip(inputs, exprs, body.arguments, strict=False)
-        ]
+        )
         outputs, init_accesses = [], []
         for index, init in enumerate(inits):
             storage = self._result_storage(op.results[index])
             outputs.append(self.access_window(whole(storage), exprs[len(inputs) + index], order))
             init_accesses.append(self._init(init, exprs[len(inputs) + index], order, body, len(inputs) + index))
         statement = Statement(
-            body, accesses, outputs, init_accesses, reductions, _index_loops(order), op.operation.location
+            body,
+            accesses,
+            tuple(outputs),
+            tuple(init_accesses),
+            reductions,
+            _index_loops(order),
+            op.operation.location,
         )
-        self.nests.append(Nest(loops, [statement]))
+        self.nests.append(Nest(loops, (statement,)))
         for index, result in enumerate(op.results):
             self.made_by[result] = made = (len(self.nests) - 1, 0, index)
             self.written[made] = [
@@ -177,7 +179,7 @@ class _Analysis(TensorPlaces):
                 raise Unsupported("a fused value is read by another nest")
 
     def _fuse_into_registers(
-        self, op: mlir.OpView, inputs: list[mlir.Value], exprs: list, order: list[int], loops: list[Size]
+        self, op: mlir.OpView, inputs: list[mlir.Value], exprs: list, order: list[int], loops: tuple[Size, ...]
     ) -> bool:
         """Appends an elementwise op to the nest that makes one of its operands, when their loops correspond; or to one
         of elementwise ops that has the same loops."""
@@ -224,11 +226,12 @@ class _Analysis(TensorPlaces):
             storage = self._result_storage(op.results[position])
             outputs.append(widen(self.access_window(whole(storage), exprs[argument], order)))
             init_accesses.append(widen(self._init(init, exprs[argument], order, body, argument)))
-        nest.statements.append(
-            Statement(body, accesses, outputs, init_accesses, (), loop_of_index, op.operation.location)
+        fused = Statement(
+            body, tuple(accesses), tuple(outputs), tuple(init_accesses), (), loop_of_index, op.operation.location
         )
+        self.nests[last] = replace(nest, statements=(*nest.statements, fused))
         for position, result in enumerate(op.results):
-            self.made_by[result] = made = (last, len(nest.statements) - 1, position)
+            self.made_by[result] = made = (last, len(nest.statements), position)
             self.written[made] = [
                 translation[order.index(next(iter(expr.coefficients)))] if len(expr.coefficients) == 1 else ()
                 for expr in exprs[len(inputs) + position]
@@ -274,11 +277,13 @@ class _Analysis(TensorPlaces):
         for parts, stride in zip(self.written[made], storage.strides, strict=True):
             for loop, coefficient in parts:
                 steps[loop] = stride * coefficient
-        nest.statements[made[1]].outputs[made[2]] = Access(storage, (), tuple(steps))
+        guards = nest.guards
         for parts, whole_size, size in zip(self.written[made], self.shape_of_place(source), sizes, strict=True):
             if size != whole_size:
                 coefficients = [dict(parts).get(loop, 0) for loop in range(len(nest.loops))]
-                nest.guards += (Guard(tuple(coefficients), 0, size),)
+                guards += (Guard(tuple(coefficients), 0, size),)
+        self.nests[made[0]] = replace(nest, guards=guards)
+        self._set_output(made, Access(storage, (), tuple(steps)))
         self.made_by[op.result] = made
         self.places[op.result] = whole(storage)
         return True
@@ -292,7 +297,16 @@ class _Analysis(TensorPlaces):
             users = [use.owner for use in value.uses]
             fused = {id_ for id_, (n, _, _) in ((v, m) for v, m in self.made_by.items()) if n == nest}
             if all(any(result in fused for result in user.results) for user in users):
-                self.nests[nest].statements[statement].outputs[output] = None
+                self._set_output((nest, statement, output), None)
+
+    def _set_output(self, made: tuple[int, int, int], access: Access | None) -> None:
+        """Stores what a statement makes elsewhere, or not at all."""
+        nest, position, output = self.nests[made[0]], made[1], made[2]
+        old = nest.statements[position]
+        new = replace(old, outputs=(*old.outputs[:output], access, *old.outputs[output + 1 :]))
+        self.nests[made[0]] = replace(
+            nest, statements=(*nest.statements[:position], new, *nest.statements[position + 1 :])
+        )
 
     def _copy_out(self, value: mlir.Value, storage: Storage) -> None:
         """A result that no generic makes (a slice, a pad, a fill) is copied or filled."""
@@ -305,56 +319,15 @@ class _Analysis(TensorPlaces):
         if not self.nests and len(self.results) == 1 and (parts := joined_parts(place)):
             for part, low in parts:
                 target = [LinearExpr({dim: 1}, low[dim]) for dim in order]
-                outputs: list[Access | None] = [self.access_window(whole(storage), target, order)]
-                sources = [self.access_window(part, expr, order)]
-                statement = Statement(None, [*sources], outputs, [None], (), _index_loops(order))
-                self.nests.append(Nest(list(part.shape), [statement]))
+                written = self.access_window(whole(storage), target, order)
+                read = self.access_window(part, expr, order)
+                statement = Statement(None, (read,), (written,), (None,), (), _index_loops(order))
+                self.nests.append(Nest(part.shape, (statement,)))
             return
         source = self.access(value, expr, order)
         output = self.access_window(whole(storage), expr, order)
-        statement = Statement(None, [source], [output], [None], (), _index_loops(order))
-        self.nests.append(Nest(list(storage.shape), [statement]))
-
-    def _share_loops(self, start: int = 0) -> int:
-        """How many leading loops all nests from `start` on can run together, so that locals need hold only one
-        iteration."""
-        nests = self.nests[start:]
-        if len(nests) <= 1:
-            return 0
-        limit = min(len(nest.parallel) for nest in nests)
-        shared = 0
-        between = _storages_between(nests)
-        while shared < limit and _can_share(nests, shared, between):
-            shared += 1
-        return shared
-
-
-def _storages_between(nests: list[Nest]) -> set[int]:
-    """Storages that one nest writes and another reads or writes."""
-    written: set[int] = set()
-    touched: dict[int, set[int]] = {}
-    for index, nest in enumerate(nests):
-        outputs = [output for statement in nest.statements for output in statement.outputs]
-        written |= {id(output.storage) for output in outputs if output is not None}
-        for access in nest.accesses:
-            touched.setdefault(id(access.storage), set()).add(index)
-    return {storage for storage in written if len(touched[storage]) > 1}
-
-
-def _can_share(nests: list[Nest], loop: int, between: set[int]) -> bool:
-    first = nests[0].loops[loop]
-    for nest in nests:
-        if nest.loops[loop] != first or loop in nest.reductions or nest.parallel[loop] != loop:
-            return False
-        for access in nest.accesses:
-            if id(access.storage) not in between:
-                continue
-            strides = row_major_strides(access.storage.shape)
-            if len(strides) <= loop or access.strides[loop] != strides[loop] or access.guards:
-                return False
-            if access.storage.shape[loop] != first:
-                return False
-    return True
+        statement = Statement(None, (source,), (output,), (None,), (), _index_loops(order))
+        self.nests.append(Nest(storage.shape, (statement,)))
 
 
 def _split_operands(op: mlir.OpView) -> tuple[list[mlir.Value], list[mlir.Value]]:

@@ -9,17 +9,13 @@ from typing import Any
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.analyze import analyze
-from eyas.codegen.common.kernel import Kernel, Unsupported
-from eyas.codegen.common.normalize import normalize
-from eyas.codegen.common.strategy import Strategy
+from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.fields import FieldError
+from eyas.codegen.common.strategies.base import Strategy
 from eyas.codegen.common.transform import reads_matrices
-from eyas.dialects import codegen
+from eyas.dialects import codegen, flow
 from eyas.errors import CompileError
-from eyas.ir import run_upstream
 from eyas.targets import Target
-
-_GENERALIZE = "linalg-generalize-named-ops,canonicalize,cse"
 
 
 @dataclass(frozen=True)
@@ -41,8 +37,8 @@ class CompiledDispatch:
     @staticmethod
     def of(object_: bytes, strategy: Strategy, rejected: Sequence[str]) -> CompiledDispatch:
         grid = tuple(
-            (axis.extent.factor if axis.extent.is_static else (axis.extent.factor, axis.extent.symbols), axis.tile)
-            for axis in strategy.grid
+            (extent.factor if extent.is_static else (extent.factor, extent.symbols), axis.tile)
+            for axis, extent in zip(strategy.grid, strategy.grid_extents, strict=True)
         )
         return CompiledDispatch(object_, grid, strategy.name, strategy.describe(), tuple(rejected))
 
@@ -86,67 +82,78 @@ class Backend(ABC):
     def format(self, target: Target) -> str:
         """What the executable is called in a module."""
 
-    def select(self, function: mlir.OpView, target: Target, disabled: frozenset[str]) -> tuple[Any, list[str]]:
-        """The strategy noted on the function, or the first that applies; and why those before it did not."""
-        rejected: list[str] = []
-        kernel = kernel_of(function, rejected)
+    def select(
+        self, function: mlir.OpView, target: Target, disabled: frozenset[str], found: Analysis | None = None
+    ) -> tuple[Any, list[str]]:
+        """The strategy noted on the function, or the first that applies; and why those before it did not. `found` is
+        what is known of the function's loop nests, if somebody read them before."""
+        found = Analysis.of(function) if found is None else found
+        rejected = found.reasons
         if codegen.STRATEGY in function.attributes:
-            return self._noted(function, kernel), rejected
+            return self._noted(function, found), rejected
         for strategy in self.strategies:
             if strategy.name in disabled or strategy.part_of in disabled:
                 rejected.append(f"{strategy.name}: switched off")
                 continue
-            if kernel is not None and reads_matrices(kernel) and not strategy.takes_matrices:
-                rejected.append(f"{strategy.name}: a constant matrix is read")
-                continue
-            choice = strategy.choose(kernel, target)
+            choice = _why_never(strategy, function, found) or strategy.choose(found, target)
             if isinstance(choice, Strategy):
-                return choice, rejected
+                if (problem := choice.problem()) is None:
+                    return choice, rejected
+                choice = f"its own schedule is refused: {problem}"
             rejected.append(f"{strategy.name}: {choice}")
         raise AssertionError("the loops strategy applies to everything")
 
-    def works_in_place(self, function: mlir.OpView, target: Target, disabled: frozenset[str]) -> bool:
+    def works_in_place(self, function: mlir.OpView, target: Target, disabled: frozenset[str], found: Analysis) -> bool:
         """Whether a dispatch that is expressible as loop nests may write over what it has read."""
+        if codegen.STRATEGY in function.attributes:
+            return self.noted_strategy(function).works_in_place
         if self.takes_every_nest and disabled.isdisjoint(self.strategy_switches):
             return True
-        single = generalized(function)
-        return self.select(single.body.operations[0], target, disabled)[0].works_in_place
+        return self.select(function, target, disabled, found)[0].works_in_place
 
-    def _noted(self, function: mlir.OpView, kernel: Kernel | None) -> Strategy:
-        attribute = function.attributes[codegen.STRATEGY]
-        assert isinstance(attribute, codegen.StrategyAttr)
-        name = mlir.StringAttr(attribute.strategy).value
-        where = f"executable '{mlir.StringAttr(function.attributes['sym_name']).value}'"
+    def noted_strategy(self, function: mlir.OpView) -> type[Strategy]:
+        """The strategy that is named on a function."""
+        name, where = _noted_name(function)
         strategy = next((one for one in self.strategies if one.name == name), None)
         if strategy is None:
             names = ", ".join(one.name for one in self.strategies)
             raise CompileError(f"{where} names the unknown strategy '{name}'; there are: {names}")
-        choice = strategy.from_attribute(mlir.DictAttr(attribute.schedule), kernel)
-        if isinstance(choice, str):
-            raise CompileError(f"{where} cannot use the strategy '{name}' as noted: {choice}")
-        return choice
+        return strategy
+
+    def check_noted(self, function: mlir.OpView, found: Analysis) -> Strategy:
+        """The strategy that is noted on a function, whose schedule fits; raises CompileError for one that does not."""
+        strategy = self.noted_strategy(function)
+        try:
+            never = _why_never(strategy, function, found)
+            choice = never or strategy.from_attribute(function.attributes[codegen.STRATEGY].schedule, found)
+        except FieldError as error:
+            choice = str(error)
+        return _or_refused(choice, function)
+
+    def _noted(self, function: mlir.OpView, found: Analysis) -> Strategy:
+        tried = self.check_noted(function, found).tried()
+        return _or_refused(f"tiles: {tried}" if isinstance(tried, str) else tried, function)
 
 
-def generalize(module: mlir.Module) -> None:
-    """Makes generics of named ops: the form that strategies read."""
-    run_upstream(module, _GENERALIZE)
+def _or_refused(choice: Strategy | str, function: mlir.OpView) -> Strategy:
+    if isinstance(choice, str):
+        name, where = _noted_name(function)
+        raise CompileError(f"{where} cannot use the strategy '{name}' as noted: {choice}")
+    return choice
 
 
-def generalized(function: mlir.OpView) -> mlir.Module:
-    """A module with a copy of a dispatch function in the form that strategies read."""
-    module = mlir.Module.create(function.operation.location)
-    with mlir.InsertionPoint(module.body):
-        function.operation.clone()
-    generalize(module)
-    return module
+def _why_never(strategy: type[Strategy], function: mlir.OpView, found: Analysis) -> str | None:
+    """Why a strategy cannot lower a function, whatever its schedule; or None."""
+    if flow.IN_PLACE in function.attributes and not strategy.writes_parts:
+        return "only a part of the result is written"
+    if found.raw is not None and reads_matrices(found.raw) and not strategy.takes_matrices:
+        return "a constant matrix is read"
+    return None
 
 
-def kernel_of(function: mlir.OpView, rejected: list[str]) -> Kernel | None:
-    """The function as loop nests, or None with the reason added to `rejected`."""
-    try:
-        kernel = analyze(function)
-        normalize(kernel)
-        return kernel
-    except Unsupported as reason:
-        rejected.append(f"loop nests: {reason}")
-        return None
+def _noted_name(function: mlir.OpView) -> tuple[str, str]:
+    """The name of the noted strategy, and what errors call the function."""
+    attribute, where = function.attributes[codegen.STRATEGY], f"executable '{function.attributes['sym_name'].value}'"
+    if not isinstance(attribute, codegen.StrategyAttr):
+        raise CompileError(f'{where}: {codegen.STRATEGY} is {attribute}; write #codegen.strategy<"name", {{...}}>')
+    return mlir.StringAttr(attribute.strategy).value, where

@@ -1,6 +1,8 @@
-"""How many rows go through all nests of a kernel before the next rows do."""
+"""Rows that go through several nests in blocks, so that what nests hand to each other stays near."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from eyas.codegen.common.kernel import Nest, Storage
 from eyas.codegen.common.sizes import product
@@ -11,8 +13,8 @@ _LOCAL_ELEMENTS = 8192
 _SIZES = (24, 16, 12, 8, 4)
 
 
-def choose_block(nests: list[Nest], shared: int) -> int:
-    """Points of the last of the `shared` loops that form a block, or 0: then rows go one by one.
+def rows_of_block(nests: Sequence[Nest], shared: int) -> int:
+    """Points of the last of the `shared` loops that should form a block, or 0: then rows go one by one.
 
     Only products gain from blocks, and only while what is handed on is small."""
     if not shared or not any(nest.reductions and len(nest.parallel) > shared for nest in nests):
@@ -26,7 +28,7 @@ def choose_block(nests: list[Nest], shared: int) -> int:
     return fitting[0] if fitting else 0
 
 
-def locals_of(nests: list[Nest]) -> list[Storage]:
+def locals_of(nests: Sequence[Nest]) -> list[Storage]:
     """Storages local to the workgroup that the nests write."""
     outputs = [output for nest in nests for statement in nest.statements for output in statement.outputs]
     found = {id(output.storage): output.storage for output in outputs if output is not None}

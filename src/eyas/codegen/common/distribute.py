@@ -1,87 +1,141 @@
-"""How many workgroups: enough to keep the cores busy, few enough that starting one costs nothing beside its work."""
+"""Workgroups: enough to keep the cores busy, few enough that starting one costs nothing beside its work.
+
+Whatever the kernel, cutting it is one function, `cut`; kinds of kernels differ in the order of their loops and in how
+much of them is worth a workgroup (`Grain`). How many cores there are is the target's to say.
+"""
 
 from __future__ import annotations
 
-from eyas.codegen.common.kernel import Kernel
-from eyas.codegen.common.schedule import Tile
-from eyas.codegen.common.sizes import Size, product
-from eyas.codegen.common.strategy import GridAxis
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-# A workgroup costs about 0.1 us to claim and start; this many scalar operations take some 10 us.
-_MINIMUM_POINTS = 16_384
-_WORKGROUPS = 16
-# A contraction does some 30 multiply-adds a nanosecond and core; 5 us are worth a workgroup.
-_MINIMUM_PANEL_POINTS = 150_000
-# Without rows each weight is read for one multiply-add, which takes as long as this many from registers.
-_READ_COST = 5
-_PANEL_WORKGROUPS = 24
-_MAX_AXES = 3
+from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.schedule import MAX_GRID_AXES, GridAxis, Tile
+from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.transform import TileTransform
+from eyas.targets import Target
+
 # What a loop of unknown extent is cut into.
 _DYNAMIC_PIECE_POINTS = 32_768
+# Without rows each weight is read for one multiply-add, which takes as long as this many from registers.
+_READ_COST = 5
 
 
-def distribute(kernel: Kernel, tiles: list[Tile]) -> tuple[GridAxis, ...]:
-    """Cuts the outermost parallel loops into pieces until there are enough workgroups."""
-    if not kernel.nests:
-        return ()
-    nest, tile = kernel.nests[-1], tiles[-1]
-    loops = list(range(kernel.common)) if len(kernel.nests) > 1 else nest.parallel
-    steps = {tile.unroll_loop: tile.unroll, tile.vector_loop: tile.width * tile.vectors}
-    if len(kernel.nests) > 1:
-        steps = {kernel.shared: max(kernel.block, 1)}
-    points = sum(product(n.loops).static or 0 for n in kernel.nests)
-    dynamic = any(not product(n.loops).is_static for n in kernel.nests)
-    if not dynamic and points < 2 * _MINIMUM_POINTS:
-        return ()
-    wanted = _WORKGROUPS if dynamic else min(_WORKGROUPS, points // _MINIMUM_POINTS)
+@dataclass(frozen=True)
+class Grain:
+    """How finely a kind of kernel is cut.
 
+    A workgroup costs about 0.1 us to claim and start; `points` are what takes 5 to 10 us. Cores finish together when
+    there are a few workgroups for each, `per_core`; `fewest` is what small machines want too, since a core that other
+    programs disturb is then relieved by the others. A loop of unknown extent counts as `unknown` pieces.
+    """
+
+    points: int
+    fewest: int = 16
+    per_core: int = 4
+    unknown: int = 4
+
+    def workgroups(self, points: int | None, cores: int) -> int:
+        """How many workgroups a kernel of so many points (None: not known) should have."""
+        most = max(self.fewest, self.per_core * cores)
+        return most if points is None else min(most, points // self.points)
+
+
+ELEMENTS = Grain(16_384)
+# Some 30 multiply-adds a nanosecond and core.
+PRODUCTS = Grain(150_000, fewest=24)
+# Channels by themselves reuse nothing, so they are slower. Dynamic batches are often of one image.
+WINDOWS = Grain(40_000, unknown=1)
+# Each workgroup makes again what all rows of a head read.
+HEADS = Grain(16_384, per_core=2)
+
+
+def cut(
+    loops: Sequence[Size],
+    order: Sequence[int | None],
+    steps: Mapping[int | None, int],
+    points: int | None,
+    grain: Grain,
+    cores: int,
+) -> tuple[GridAxis, ...]:
+    """Cuts loops in an order into pieces of whole steps until there are enough workgroups.
+
+    The last loop that is cut is x, the fastest axis, so that workgroups which follow each other share what the loops
+    before it choose.
+    """
+    wanted = grain.workgroups(points, cores)
     axes: list[GridAxis] = []
     count = 1
-    for loop in loops:
-        extent, step = nest.loops[loop], steps.get(loop, 1)
-        if len(axes) == _MAX_AXES or count >= wanted:
-            break
-        if extent.static is None:
-            axes.append(GridAxis(loop, extent, _dynamic_piece(nest.loops, loop, step)))
-            count *= 4  # a guess: dynamic loops are rarely short
+    for loop in order:
+        if loop is None or len(axes) == MAX_GRID_AXES or count >= wanted:
             continue
-        blocks = -(-extent.static // step)
-        if blocks <= 1:
+        extent, step = loops[loop].static, steps.get(loop, 1)
+        if extent is None:
+            axes.append(GridAxis(loop, _dynamic_piece(loops, loop, step)))
+            count *= grain.unknown
             continue
-        pieces = min(blocks, -(-wanted // count))
-        piece = -(-blocks // pieces) * step
-        axes.append(GridAxis(loop, extent, piece))
-        count *= -(-extent.static // piece)
-    # x is the fastest axis, so it takes the innermost loop: neighbours in time then share operands.
-    return tuple(reversed(axes))
-
-
-def distribute_panels(kernel: Kernel, tile: Tile) -> tuple[GridAxis, ...]:
-    """Cuts a contraction whose weights are read panel by panel: first along the lanes, so that each workgroup has
-    weights of its own, then along the rows. Workgroups that follow each other share their panels."""
-    nest = kernel.nests[0]
-    points = product(nest.loops).static
-    if points is None:
-        return distribute(kernel, [tile])
-    work = points * (_READ_COST if tile.unroll == 1 else 1)
-    wanted = min(_PANEL_WORKGROUPS, work // _MINIMUM_PANEL_POINTS)
-    steps = {tile.unroll_loop: tile.unroll, tile.vector_loop: tile.lanes}
-    around = [loop for loop in nest.parallel if loop not in (*tile.inside, *steps)]
-    axes: list[GridAxis] = []
-    count = 1
-    for loop in (*around, tile.vector_loop, *tile.inside, tile.unroll_loop):
-        if loop is None or len(axes) == _MAX_AXES or count >= wanted:
-            continue
-        extent, step = nest.loops[loop].static or 0, steps.get(loop, 1)
         blocks = -(-extent // step)
         pieces = min(blocks, -(-wanted // count))
         if pieces > 1:
-            axes.append(GridAxis(loop, nest.loops[loop], -(-blocks // pieces) * step))
+            axes.append(GridAxis(loop, -(-blocks // pieces) * step))
             count *= -(-extent // axes[-1].tile)
     return tuple(reversed(axes))
 
 
-def _dynamic_piece(loops: list[Size], loop: int, step: int) -> int:
+def distribute(kernel: Kernel, tiles: Sequence[Tile], target: Target, grain: Grain = ELEMENTS) -> tuple[GridAxis, ...]:
+    """Cuts the outermost loops that all nests share, or those of the only nest."""
+    if not kernel.nests:
+        return ()
+    nest, tile = kernel.nests[-1], tiles[-1]
+    points = [one.points for one in kernel.nests]
+    total = None if None in points else sum(count or 0 for count in points)
+    if len(kernel.nests) > 1:
+        steps: dict[int | None, int] = {kernel.shared: max(kernel.block, 1)}
+        return cut(nest.loops, range(kernel.common), steps, total, grain, target.cores)
+    steps = {tile.unroll_loop: tile.unroll, tile.loop: tile.lanes}
+    return cut(nest.loops, nest.parallel, steps, total, grain, target.cores)
+
+
+def distribute_panels(kernel: Kernel, tile: Tile, target: Target) -> tuple[GridAxis, ...]:
+    """Cuts a contraction whose weights are read panel by panel: first along the lanes, so that each workgroup has
+    weights of its own, then along the rows."""
+    nest = kernel.nests[0]
+    if nest.points is None:
+        return distribute(kernel, [tile], target)
+    steps = {tile.unroll_loop: tile.unroll, tile.loop: tile.lanes}
+    around = [loop for loop in nest.parallel if loop not in (*tile.inside, *steps)]
+    order = (*around, tile.loop, *tile.inside, tile.unroll_loop)
+    work = nest.points * (_READ_COST if tile.unroll == 1 else 1)
+    return cut(nest.loops, order, steps, work, PRODUCTS, target.cores)
+
+
+def distribute_windows(kernel: Kernel, tile: Tile, target: Target) -> tuple[GridAxis, ...]:
+    """Cuts the loops around the rows, then the lanes; rows know where they are, and stay whole."""
+    nest = kernel.nests[0]
+    outer = [loop for loop in nest.parallel if loop not in (tile.unroll_loop, tile.loop)]
+    return cut(nest.loops, (*outer, tile.loop), {tile.loop: tile.lanes}, nest.points, WINDOWS, target.cores)
+
+
+def distribute_transforms(kernel: Kernel, tile: Tile, transform: TileTransform, target: Target) -> tuple[GridAxis, ...]:
+    """Cuts the loops over small tiles, but for one that is rows, and then the channels."""
+    nest = kernel.nests[0]
+    loops = [loop for loop in nest.parallel if loop not in (transform.p, transform.q, tile.loop)]
+    elements = product([nest.loops[loop] for loop in (transform.i, transform.j, *loops, tile.loop) if loop is not None])
+    order = [*(loop for loop in loops if loop != tile.unroll_loop), tile.loop]
+    return cut(nest.loops, order, {tile.loop: tile.width}, elements.static, ELEMENTS, target.cores)
+
+
+def distribute_heads(kernel: Kernel, tiles: Sequence[Tile], target: Target) -> tuple[GridAxis, ...]:
+    """One head a workgroup, so that what all of its blocks read is made once; rows are cut where heads are few."""
+    nest = kernel.nests[-1]
+    heads = range(min(kernel.shared, MAX_GRID_AXES))
+    count = product([nest.loops[loop] for loop in heads]).static
+    if count is None or count < max(4, target.cores):
+        return distribute(kernel, tiles, target, HEADS)
+    return tuple(GridAxis(loop, 1) for loop in reversed(heads))
+
+
+def _dynamic_piece(loops: Sequence[Size], loop: int, step: int) -> int:
     rest = product([size for other, size in enumerate(loops) if other != loop])
     per_index = max(1, rest.static if rest.static is not None else 256)
     return max(1, _DYNAMIC_PIECE_POINTS // per_index // step) * step

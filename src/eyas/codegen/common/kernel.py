@@ -3,6 +3,8 @@
     in:   func.func on tensors, whose ops are linalg.generic, tensor.pad, tensor.extract_slice, tensor.empty, constants
     out:  Kernel(storages, nests), each nest a statement with loops, linear accesses and a scalar body
 
+Nothing of it changes once it is made: strategies may try any number of choices on one kernel.
+
 An access is linear in the loop indices: element = offset + sum(stride[l] * index[l]). Unit loops vanish, permutations,
 broadcasts, strided windows and slices are all just strides. What is not linear is `Unsupported` here and goes to the
 plain-loops strategy instead.
@@ -10,7 +12,8 @@ plain-loops strategy instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from torch_mlir import ir as mlir
@@ -22,7 +25,7 @@ class Unsupported(Exception):
     """This function cannot be expressed as loop nests; the text says why."""
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Storage:
     """Where a tensor's elements are: a binding of the dispatch, memory local to the workgroup, or a small matrix whose
     `values` code is made from."""
@@ -71,7 +74,7 @@ class Access:
         return self.strides[loop] if self.lane_stride is None else self.lane_stride
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Statement:
     """One linalg op over loops of a nest; without a body it copies its input.
 
@@ -81,11 +84,12 @@ class Statement:
     """
 
     body: mlir.Block | None
-    inputs: list[Access | mlir.Value | tuple[int, int] | None]
-    outputs: list[Access | None]
-    inits: list[mlir.Value | Access | None]
+    inputs: tuple[Access | mlir.Value | tuple[int, int] | None, ...]
+    outputs: tuple[Access | None, ...]
+    inits: tuple[mlir.Value | Access | None, ...]
     reductions: tuple[int, ...]
-    loop_of_index: dict[int, int | None] = field(default_factory=dict)  # linalg.index dim -> nest loop (None: always 0)
+    loop_of_index: Mapping[int, int | None] = field(default_factory=dict)
+    """The nest's loop of each dimension that `linalg.index` names; None for one that is always 0."""
     location: mlir.Location | None = None
 
     @property
@@ -95,16 +99,24 @@ class Statement:
             return [output.storage.element for output in self.outputs if output is not None]
         return [operand.type for operand in list(self.body.operations)[-1].operands]
 
+    def map_accesses(self, change: Callable[[Access], Access]) -> Statement:
+        """The same statement with other accesses."""
 
-@dataclass
+        def apply(items: tuple) -> tuple:
+            return tuple(change(item) if isinstance(item, Access) else item for item in items)
+
+        return replace(self, inputs=apply(self.inputs), outputs=apply(self.outputs), inits=apply(self.inits))
+
+
+@dataclass(frozen=True, eq=False)
 class Nest:
     """Loops (extents) with statements that run at each point, values between them in registers.
 
     At points outside of the `guards` nothing is stored, and only the first statement may run: tiles that stick out.
     """
 
-    loops: list[Size]
-    statements: list[Statement]
+    loops: tuple[Size, ...]
+    statements: tuple[Statement, ...]
     guards: tuple[Guard, ...] = ()
 
     @property
@@ -139,22 +151,26 @@ class Nest:
         """Iterations, when static."""
         return product(self.loops).static
 
+    def map_accesses(self, change: Callable[[Access], Access]) -> Nest:
+        """The same nest with other accesses."""
+        return replace(self, statements=tuple(statement.map_accesses(change) for statement in self.statements))
 
-@dataclass
+
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """All nests of one dispatch, in order. The first `shared` loops of every nest are the same parallel loops.
 
-    With a `block`, the nests from `first` on have one more loop in common, which runs in blocks of so many points: all
-    of them work on a block before the next begins, each with loops and tiles of its own inside. The nests before
-    `first` make what all blocks read. `scalar_arguments` become push constants; `tensors` are those that bodies read at
-    computed positions.
+    With a `block`, which a schedule decides, the nests from `first` on have one more loop in common, which runs in
+    blocks of so many points: all of them work on a block before the next begins, each with loops and tiles of its own
+    inside. The nests before `first` make what all blocks read. `scalar_arguments` become push constants; `tensors` are
+    those that bodies read at computed positions.
     """
 
-    storages: list[Storage]
-    nests: list[Nest]
+    storages: tuple[Storage, ...]
+    nests: tuple[Nest, ...]
     shared: int
-    scalar_arguments: list[mlir.Value]
-    tensors: dict[mlir.Value, Storage]
+    scalar_arguments: tuple[mlir.Value, ...]
+    tensors: Mapping[mlir.Value, Storage]
     block: int = 0
     first: int = 0
 

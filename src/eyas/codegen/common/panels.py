@@ -35,7 +35,7 @@ def why_not_packed(kernel: Kernel, tiles: Sequence[Tile], binding: int) -> str |
     """Why the tensor at a binding cannot lie in panels, or None."""
     if len(kernel.nests) != 1 or len(tiles) != 1:
         return "there is more than one loop nest"
-    nest, loop = kernel.nests[0], tiles[0].vector_loop if tiles[0].width > 1 else None
+    nest, loop = kernel.nests[0], tiles[0].loop if tiles[0].width > 1 else None
     readers = [access for access in nest.accesses if access.storage.binding == binding]
     if len(readers) != 1:
         return f"it is accessed {len(readers)} times"
@@ -67,9 +67,10 @@ def _with_accesses(nest: Nest, packed: Sequence[int], loop: int, lanes: int, who
         return item
 
     def statement(one: Statement) -> Statement:
-        return replace(one, inputs=[change(item) for item in one.inputs], inits=[change(item) for item in one.inits])
+        inputs, inits = (tuple(change(item) for item in items) for items in (one.inputs, one.inits))
+        return replace(one, inputs=inputs, inits=inits)
 
-    return Nest(nest.loops, [statement(one) for one in nest.statements])
+    return replace(nest, statements=tuple(statement(one) for one in nest.statements))
 
 
 def _in_panel(access: Access, loop: int, lanes: int, whole: bool) -> Access:

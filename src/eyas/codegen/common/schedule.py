@@ -1,17 +1,18 @@
-"""How a kernel is run: the data that strategies choose, the emitters obey, and a tuner varies.
+"""How a kernel is run: the data that strategies choose, people edit, a tuner varies, and emitters obey.
 
-Each target reads tiles in its own way and has a `check_schedule` with its constraints; those of the grid are here.
+As text it is the second part of `#codegen.strategy<"name", {...}>` (see `dialects/codegen.py`). What is said there is
+checked against the kernel wherever it comes from: `check_schedule` of `constraints.py` has what holds for every target,
+`schedule.py` of each target the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.kernel import Kernel
-from eyas.codegen.common.sizes import Size
-from eyas.codegen.common.strategy import GridAxis
+from eyas.codegen.common.fields import Fields
 
 MAX_GRID_AXES = 3
 
@@ -20,14 +21,14 @@ MAX_GRID_AXES = 3
 class Tile:
     """The register tile of one nest.
 
-    `vector_loop` runs in vectors of `width` lanes, `vectors` of them at a time; `unroll_loop` advances `unroll` points
-    at a time, so that operands which do not depend on it are loaded once. A reduction may be the vector loop: then
-    partial results are combined across lanes at the end. The loops `inside` run within a block of lanes, the others
-    around it: a panel of weights then serves all of an image before the next panel is read.
+    `loop` runs in vectors of `width` lanes, `vectors` of them at a time; `unroll_loop` advances `unroll` points at a
+    time, so that operands which do not depend on it are loaded once. A reduction may be the vector loop: then partial
+    results are combined across lanes at the end. The loops `inside` run within a block of lanes, the others around it:
+    a panel of weights then serves all of an image before the next panel is read.
     """
 
     width: int = 1
-    vector_loop: int | None = None
+    loop: int | None = None
     vectors: int = 1
     unroll_loop: int | None = None
     unroll: int = 1
@@ -40,69 +41,128 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """A tile per nest, and up to three grid axes (x fastest). Grid loops are shared by all nests.
+class GridAxis:
+    """One axis of the grid: each workgroup has `tile` points of `loop`."""
 
-    `packed` are the bindings whose elements lie in panels (see `panels`), `staged` those of which each block of lanes
-    first copies its panel into the worker's scratch memory: only a single nest may have them.
+    loop: int
+    tile: int
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A binding whose elements lie in panels of `lanes` columns (see `panels.py`)."""
+
+    binding: int
+    lanes: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows go through the nests from number `nest` on in blocks of `rows`."""
+
+    nest: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A tile for each nest, and up to three grid axes (x fastest), whose loops are shared by all nests.
+
+    `packed` says which bindings lie in panels, and how wide these are: it describes memory that others have written.
+    `staged` are bindings of which each block of lanes first copies its panel into the worker's scratch memory: only a
+    single nest may have them. `block` is how rows go through several nests; without it they go one by one.
     """
 
     tiles: tuple[Tile, ...]
     grid: tuple[GridAxis, ...] = ()
-    packed: tuple[int, ...] = ()
+    packed: tuple[Panels, ...] = ()
     staged: tuple[int, ...] = ()
+    block: Block | None = None
+
+    @property
+    def packed_bindings(self) -> tuple[int, ...]:
+        return tuple(panels.binding for panels in self.packed)
+
+    @property
+    def pieces(self) -> dict[int, int]:
+        """Points of each loop that one workgroup has, where workgroups divide it."""
+        return {axis.loop: axis.tile for axis in self.grid}
 
     def to_attribute(self) -> mlir.DictAttr:
-        tiles = [
-            mlir.DenseI64ArrayAttr.get(
-                [t.width, _or(t.vector_loop), t.vectors, _or(t.unroll_loop), t.unroll, *t.inside]
-            )
-            for t in self.tiles
-        ]
-        grid = [mlir.DenseI64ArrayAttr.get([axis.loop, axis.tile]) for axis in self.grid]
-        entries: dict[str, mlir.Attribute] = {"tiles": mlir.ArrayAttr.get(tiles), "grid": mlir.ArrayAttr.get(grid)}
-        for name in ("packed", "staged"):
-            if getattr(self, name):
-                entries[name] = mlir.DenseI64ArrayAttr.get(list(getattr(self, name)))
+        """As named fields; those that have their default are left out."""
+        entries: dict[str, mlir.Attribute] = {
+            "tiles": mlir.ArrayAttr.get([_tile_to_attribute(tile) for tile in self.tiles]),
+            "grid": mlir.ArrayAttr.get([_dictionary(loop=axis.loop, tile=axis.tile) for axis in self.grid]),
+        }
+        if self.packed:
+            entries["packed"] = panels_to_attribute(self.packed)
+        if self.staged:
+            entries["staged"] = _integers(self.staged)
+        if self.block is not None:
+            entries["block"] = _dictionary(nest=self.block.nest, rows=self.block.rows)
         return mlir.DictAttr.get(entries)
 
     @staticmethod
-    def from_attribute(attribute: mlir.DictAttr, kernel: Kernel) -> Schedule:
-        """Reads a schedule; the kernel gives the extents of the grid's loops."""
-        tiles = []
-        for values in mlir.ArrayAttr(attribute["tiles"]):
-            width, vector_loop, vectors, unroll_loop, unroll, *inside = list(mlir.DenseI64ArrayAttr(values))
-            tiles.append(Tile(width, _none(vector_loop), vectors, _none(unroll_loop), unroll, tuple(inside)))
-        axes = [list(mlir.DenseI64ArrayAttr(values)) for values in mlir.ArrayAttr(attribute["grid"])]
-        loops = kernel.nests[-1].loops if kernel.nests else []
-        grid = [GridAxis(loop, loops[loop] if loop < len(loops) else Size(0), tile) for loop, tile in axes]
-        packed, staged = (
-            tuple(mlir.DenseI64ArrayAttr(attribute[name])) if name in attribute else () for name in ("packed", "staged")
+    def from_attribute(attribute: mlir.Attribute) -> Schedule:
+        """Reads what `to_attribute` writes, and what people make of it; raises FieldError."""
+        fields = Fields(attribute, "", ("tiles", "grid", "packed", "staged", "block"))
+        block = Fields(fields.entries["block"], "block", ("nest", "rows")) if "block" in fields.entries else None
+        return Schedule(
+            fields.items("tiles", _read_tile),
+            fields.items("grid", _read_axis),
+            fields.items("packed", _read_panels),
+            fields.integers("staged"),
+            None if block is None else Block(block.integer("nest", 0), block.integer("rows")),
         )
-        return Schedule(tuple(tiles), tuple(grid), packed, staged)
 
 
-def check_grid(schedule: Schedule, kernel: Kernel) -> str | None:
-    """Why workgroups cannot divide the kernel so, or None."""
-    if len(schedule.grid) > MAX_GRID_AXES:
-        return f"{len(schedule.grid)} grid axes; at most {MAX_GRID_AXES} are allowed"
-    allowed = range(kernel.common) if len(kernel.nests) > 1 else kernel.nests[0].parallel if kernel.nests else []
-    for axis in schedule.grid:
-        if axis.loop not in allowed:
-            return f"grid over loop {axis.loop}; workgroups may only divide the loops {list(allowed)}"
-        if axis.tile < 1:
-            return f"a piece of {axis.tile} of loop {axis.loop}; it must be at least 1"
-        if kernel.block and axis.loop == kernel.shared and axis.tile % kernel.block:
-            return f"pieces of {axis.tile} of loop {axis.loop} do not hold whole blocks of {kernel.block}"
-        for tile in schedule.tiles if schedule.packed else ():
-            if tile.vector_loop == axis.loop and axis.tile % tile.lanes:
-                return f"pieces of {axis.tile} of loop {axis.loop} do not hold whole panels of {tile.lanes}"
-    return None
+def panels_to_attribute(panels: Sequence[Panels]) -> mlir.ArrayAttr:
+    return mlir.ArrayAttr.get([_dictionary(binding=one.binding, lanes=one.lanes) for one in panels])
 
 
-def _or(loop: int | None) -> int:
-    return -1 if loop is None else loop
+def panels_from_attribute(attribute: mlir.Attribute) -> list[Panels]:
+    return [_read_panels(one, f"panels[{number}]") for number, one in enumerate(mlir.ArrayAttr(attribute))]
 
 
-def _none(loop: int) -> int | None:
-    return None if loop < 0 else loop
+_NUMBERS = {"width": 1, "vectors": 1, "unroll": 1}
+"""Fields of a tile that are numbers, and what they are when left out."""
+
+
+def _tile_to_attribute(tile: Tile) -> mlir.DictAttr:
+    loops = {name: value for name in ("loop", "unroll_loop") if (value := getattr(tile, name)) is not None}
+    numbers = {name: getattr(tile, name) for name, default in _NUMBERS.items() if getattr(tile, name) != default}
+    inside = {"inside": _integers(tile.inside)} if tile.inside else {}
+    return _dictionary(**loops, **numbers, **inside)
+
+
+def _read_tile(attribute: mlir.Attribute, where: str) -> Tile:
+    fields = Fields(attribute, where, ("loop", "width", "vectors", "unroll_loop", "unroll", "inside"))
+    numbers = {name: fields.integer(name, default) for name, default in _NUMBERS.items()}
+    return Tile(
+        loop=fields.loop("loop"),
+        unroll_loop=fields.loop("unroll_loop"),
+        inside=fields.integers("inside"),
+        **numbers,
+    )
+
+
+def _read_axis(attribute: mlir.Attribute, where: str) -> GridAxis:
+    fields = Fields(attribute, where, ("loop", "tile"))
+    return GridAxis(fields.integer("loop"), fields.integer("tile"))
+
+
+def _read_panels(attribute: mlir.Attribute, where: str) -> Panels:
+    fields = Fields(attribute, where, ("binding", "lanes"))
+    return Panels(fields.integer("binding"), fields.integer("lanes"))
+
+
+def _dictionary(**fields: int | mlir.Attribute) -> mlir.DictAttr:
+    i64 = mlir.IntegerType.get_signless(64)
+    return mlir.DictAttr.get(
+        {name: mlir.IntegerAttr.get(i64, value) if isinstance(value, int) else value for name, value in fields.items()}
+    )
+
+
+def _integers(values: tuple[int, ...]) -> mlir.ArrayAttr:
+    i64 = mlir.IntegerType.get_signless(64)
+    return mlir.ArrayAttr.get([mlir.IntegerAttr.get(i64, value) for value in values])

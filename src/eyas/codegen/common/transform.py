@@ -8,6 +8,7 @@ import numpy as np
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.schedule import Schedule
 from eyas.codegen.common.sizes import ZERO
 from eyas.ir.structured import constant_scalar
 from eyas.ir.transforms import is_sum_of_products
@@ -49,3 +50,21 @@ def transform_of(nest: Nest) -> TileTransform | None:
 def reads_matrices(kernel: Kernel) -> bool:
     """Whether code must be made from the values of a matrix."""
     return any(access.storage.values is not None for nest in kernel.nests for access in nest.accesses)
+
+
+def check_transform(schedule: Schedule, kernel: Kernel) -> str | None:
+    """Why a transform cannot run under a schedule on any target, or None."""
+    transform = transform_of(kernel.nests[0]) if len(kernel.nests) == 1 else None
+    if transform is None:
+        return "tiles: the dispatch is no transform of small tiles by constant matrices"
+    within = (transform.p, transform.q, transform.i, transform.j)
+    for name in ("loop", "unroll_loop"):
+        for number, tile in enumerate(schedule.tiles):
+            if getattr(tile, name) in within or (name == "loop" and tile.loop is None):
+                return f"tiles[{number}].{name} is {getattr(tile, name)}; it must be a loop around the small tiles"
+    for number, axis in enumerate(schedule.grid):
+        if axis.loop in within:
+            return f"grid[{number}].loop is {axis.loop}; workgroups cannot divide a small tile"
+    if schedule.packed:
+        return f"packed has {len(schedule.packed)} bindings; a transform reads no panels"
+    return None

@@ -106,4 +106,4 @@ def strip_guards(statement: Statement) -> Statement:
     def strip(item: object) -> object:
         return replace(item, guards=(), otherwise=None) if isinstance(item, Access) and item.guards else item
 
-    return replace(statement, inputs=[strip(item) for item in statement.inputs])
+    return replace(statement, inputs=tuple(strip(item) for item in statement.inputs))

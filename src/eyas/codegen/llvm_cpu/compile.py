@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from torch_mlir import ir as mlir
 
 from eyas.codegen.caution import NO_VECTORIZER
-from eyas.codegen.common.backend import Backend, CompiledDispatch, generalize, generalized, kernel_of
+from eyas.codegen.common.analysis import generalize
+from eyas.codegen.common.backend import Backend, CompiledDispatch
 from eyas.codegen.common.passes.expand_bfloats import ExpandBfloats
 from eyas.codegen.common.passes.expand_math import ExpandMath
 from eyas.codegen.common.passes.guard_conversions import GuardConversions
@@ -21,7 +22,7 @@ from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
 from eyas.ir import run_upstream
 from eyas.targets import Target
 
-__all__ = ["BACKEND", "CompiledDispatch", "compile_dispatch", "generalized", "kernel_of", "select_strategy"]
+__all__ = ["BACKEND", "CompiledDispatch", "compile_dispatch", "select_strategy"]
 
 # Unrolled code is thousands of ops that use the same few indices: merging them first, and then going from the last op
 # to the first, takes a tenth of the time that the canonicaliser's own order does.

@@ -77,11 +77,12 @@ class _KernelEmitter:
 
     def _grid_bounds(self, position: int) -> tuple[mlir.Value, mlir.Value]:
         axis = self.schedule.grid[position]
+        extent = self.kernel.nests[-1].loops[axis.loop]
         low = arith.MulIOp(self.at.ids[position], self.at.index(axis.tile)).result
-        extent = self.memory.size(axis.extent)
-        if axis.extent.static is not None and axis.extent.static % axis.tile == 0:
-            return low, arith.AddIOp(low, self.at.index(axis.tile)).result
-        return low, arith.MinSIOp(arith.AddIOp(low, self.at.index(axis.tile)).result, extent).result
+        end = arith.AddIOp(low, self.at.index(axis.tile)).result
+        if extent.static is not None and extent.static % axis.tile == 0:
+            return low, end
+        return low, arith.MinSIOp(end, self.memory.size(extent)).result
 
     @contextmanager
     def loop(self, low: mlir.Value, high: mlir.Value, step: int) -> Iterator[mlir.Value]:
@@ -93,19 +94,22 @@ class _KernelEmitter:
 
 
 class NestEmitter:
+    takes_guards = False
+    """Whether it knows about small tiles that stick out of their tensor."""
+
     def __init__(self, parent: _KernelEmitter, nest: Nest, tile: Tile, bounds: dict[int, tuple]):
         self.parent, self.nest, self.tile = parent, nest, tile
         self.at, self.memory = parent.at, parent.memory
         self.bounds = bounds
-        self.grid_tiles = {axis.loop: axis.tile for axis in parent.schedule.grid}
+        self.pieces = parent.schedule.pieces
         if parent.kernel.block:
-            self.grid_tiles[parent.kernel.shared] = parent.kernel.block
-        self.lane_loop = tile.vector_loop if tile.vector_loop in nest.parallel else None
+            self.pieces[parent.kernel.shared] = parent.kernel.block
+        self.lane_loop = tile.loop if tile.loop in nest.parallel else None
         self.context = TileContext(parent.memory, tile.unroll_loop, self.lane_loop)
         self.whole = self.left = nest.statements
         self.next_panel: NextPanel | None = None
         if parent.schedule.packed and self.lane_loop is not None:
-            whole, left = in_panels(nest, parent.schedule.packed, self.lane_loop, tile.lanes)
+            whole, left = in_panels(nest, parent.schedule.packed_bindings, self.lane_loop, tile.lanes)
             self.whole, self.left = whole.statements, left.statements
             self.next_panel = self._next_panel()
         self.staged: tuple[Access, Access] | None = None
@@ -115,7 +119,7 @@ class NestEmitter:
 
     def _next_panel(self) -> NextPanel | None:
         inputs = [one for one in self.whole[0].inputs if isinstance(one, Access) and one.lane_stride is not None]
-        return NextPanel.of(self.nest, inputs[0], self.tile, self.grid_tiles) if len(inputs) == 1 else None
+        return NextPanel.of(self.nest, inputs[0], self.tile, self.pieces) if len(inputs) == 1 else None
 
     def emit(self, indices: Indices) -> None:
         apart = (self.lane_loop, self.tile.unroll_loop, *self.tile.inside)
@@ -133,8 +137,13 @@ class NestEmitter:
     def _bounds(self, loop: int) -> tuple[mlir.Value, mlir.Value]:
         return self.bounds.get(loop) or (self.at.index(0), self.memory.size(self.nest.loops[loop]))
 
+    def _divides(self, loop: int, step: int) -> bool:
+        """Whether a loop is whole steps, in every piece of it that a workgroup or a block has."""
+        extent = self.nest.loops[loop].static
+        return extent is not None and extent % step == 0 and self.pieces.get(loop, step) % step == 0
+
     def _vector_blocks(self, indices: Indices) -> None:
-        def run(inner: Indices, vectors: int, mask: mlir.Value | None, statements: list[Statement]) -> None:
+        def run(inner: Indices, vectors: int, mask: mlir.Value | None, statements: Sequence[Statement]) -> None:
             if self.staged is not None:
                 self._stage(*self.staged, Block(inner, 1, vectors, mask))
             self._enter(self.tile.inside, inner, lambda at: self._row_blocks(at, vectors, mask, statements))
@@ -146,8 +155,7 @@ class NestEmitter:
         low, high = self._bounds(loop)
         extent = self.nest.loops[loop].static
         step = width * vectors
-        whole = extent is not None and extent % step == 0 and self.grid_tiles.get(loop, step) % step == 0
-
+        whole = self._divides(loop, step)
         middle = high if whole else self._round_down(low, high, step)
         if extent is None or extent >= step:
             with self.parent.loop(low, middle, step) as index:
@@ -156,11 +164,11 @@ class NestEmitter:
             return
         start = middle
         if vectors > 1:  # what is left in single full vectors
-            middle = high if extent is not None and extent % width == 0 else self._round_down(start, high, width)
+            middle = high if self._divides(loop, width) else self._round_down(start, high, width)
             with self.parent.loop(start, middle, width) as index:
                 run(_with(indices, loop, index), 1, None, self.left)
             start = middle
-        if extent is not None and extent % width == 0:
+        if self._divides(loop, width):
             return
         with self.parent.loop(start, high, width) as index:
             left = arith.SubIOp(high, index).result
@@ -178,14 +186,17 @@ class NestEmitter:
 
         self._enter(staged_loops(self.nest, source), block.indices, move)
 
-    def _row_blocks(self, indices: Indices, vectors: int, mask: mlir.Value | None, statements: list[Statement]) -> None:
+    def _row_blocks(
+        self, indices: Indices, vectors: int, mask: mlir.Value | None, statements: Sequence[Statement]
+    ) -> None:
         loop, rows = self.tile.unroll_loop, self.tile.unroll
         if loop is None:
             self._block(Block(indices, 1, vectors, mask), statements)
             return
         low, high = self._bounds(loop)
         extent = self.nest.loops[loop].static
-        remainder = None if extent is None else extent % rows
+        # Where pieces are not whole blocks, each has a remainder of its own, which runs row by row.
+        remainder = None if extent is None or self.pieces.get(loop, rows) % rows else extent % rows
         middle = high if remainder == 0 else self._round_down(low, high, rows)
         if extent is None or extent >= rows:
             with self.parent.loop(low, middle, rows) as index:
@@ -205,13 +216,13 @@ class NestEmitter:
         count = arith.DivUIOp(span, self.at.index(step)).result
         return arith.AddIOp(low, arith.MulIOp(count, self.at.index(step)).result).result
 
-    def _block(self, block: Block, statements: list[Statement]) -> None:
+    def _block(self, block: Block, statements: Sequence[Statement]) -> None:
         """All statements of the nest for one register tile."""
         made: dict[tuple[int, int], list[list[mlir.Value]]] = {}
         width = self.tile.width if self.lane_loop is not None else 1
         for position, statement in enumerate(statements):
             loads = TileLoads(self.context, block, width)
-            if statement.reductions and self.tile.vector_loop in statement.reductions:
+            if statement.reductions and self.tile.loop in statement.reductions:
                 tiles = self._reduce_across_lanes(statement, block, made)
             elif statement.reductions:
                 tiles = self._reduce(statement, block, made, width)
@@ -321,7 +332,7 @@ class NestEmitter:
 
     def _reduce_across_lanes(self, statement: Statement, block: Block, made: dict) -> list:
         """The vector loop is a reduction: lanes keep partial results that are combined at the end."""
-        loop, width, vectors = self.tile.vector_loop, self.tile.width, self.tile.vectors
+        loop, width, vectors = self.tile.loop, self.tile.width, self.tile.vectors
         combiner = combiner_of(statement.body, len(statement.inputs))
         assert combiner is not None and loop is not None, "the strategy checked this"
         type_ = statement.element_types[0]

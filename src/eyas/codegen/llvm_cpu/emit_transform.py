@@ -6,6 +6,7 @@ What is outside of the image is read from a line of zeros, so that a test costs 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from torch_mlir import ir as mlir
@@ -21,6 +22,8 @@ from eyas.ir.structured import constant_scalar
 
 
 class TransformEmitter(NestEmitter):
+    takes_guards = True
+
     def emit(self, indices: Indices) -> None:
         transform = self._transform()
         apart = (self.lane_loop, transform.p, transform.q)
@@ -32,7 +35,7 @@ class TransformEmitter(NestEmitter):
         assert transform is not None, "the strategy checked this"
         return transform
 
-    def _block(self, block: Block, statements: list[Statement]) -> None:
+    def _block(self, block: Block, statements: Sequence[Statement]) -> None:
         transform = self._transform()
         guards = [*transform.source.guards, *self.nest.guards]
         if not guards:
@@ -69,7 +72,7 @@ class TransformEmitter(NestEmitter):
         return position
 
     def _tile(
-        self, block: Block, statements: list[Statement], transform: TileTransform, guards: tuple[Guard, ...]
+        self, block: Block, statements: Sequence[Statement], transform: TileTransform, guards: tuple[Guard, ...]
     ) -> None:
         width = self.tile.width if self.lane_loop is not None else 1
         height, wide = transform.left.shape[1], transform.right.shape[1]
@@ -109,7 +112,7 @@ class TransformEmitter(NestEmitter):
         return Block(indices, 1, 1, block.mask)
 
     def _finish(
-        self, block: Block, statements: list[Statement], value: mlir.Value, guards: tuple[Guard, ...], width: int
+        self, block: Block, statements: Sequence[Statement], value: mlir.Value, guards: tuple[Guard, ...], width: int
     ) -> None:
         """Stores one element of the tile, or what the following statements make of it, if it is inside."""
         if guards:

@@ -34,7 +34,7 @@ class NextPanel:
     @staticmethod
     def of(nest: Nest, weights: Access, tile: Tile, pieces: dict[int, int]) -> NextPanel | None:
         """`pieces` are the points of loops that a workgroup has. None where it would not pay."""
-        lanes, rows = tile.vector_loop, tile.unroll_loop
+        lanes, rows = tile.loop, tile.unroll_loop
         if lanes is None or rows is None or weights.lane_stride is None:
             return None
         total = 1

@@ -42,7 +42,7 @@ def _remarks(nest: Nest, tile: Tile, target: Target) -> Iterator[str]:
 
 
 def _about_lanes(nest: Nest, tile: Tile, target: Target) -> Iterator[str]:
-    loop = tile.vector_loop
+    loop = tile.loop
     assert loop is not None
     full = target.lanes(max([32, *(_bits(type_) for one in nest.statements for type_ in one.element_types)]))
     extent = nest.loops[loop]

@@ -98,7 +98,9 @@ class SlidingNest(NestEmitter):
                 self.start = None if repeats else start
                 then(_with(indices, loop, self.at.index(start)))
 
-    def _row_blocks(self, indices: Indices, vectors: int, mask: mlir.Value | None, statements: list[Statement]) -> None:
+    def _row_blocks(
+        self, indices: Indices, vectors: int, mask: mlir.Value | None, statements: Sequence[Statement]
+    ) -> None:
         def run(at: Indices) -> None:
             self._block(Block(at, self.rows, vectors, mask), statements)
 

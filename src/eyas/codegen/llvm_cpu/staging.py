@@ -23,7 +23,7 @@ def why_not_staged(kernel: Kernel, tiles: Sequence[Tile], binding: int) -> str |
     if len(readers) != 1 or sum(access.storage.binding == binding for access in nest.accesses) != 1:
         return "it is not read exactly once"
     (access,) = readers
-    loop = tile.vector_loop if tile.width > 1 else None
+    loop = tile.loop if tile.width > 1 else None
     if access.guards or loop is None or loop in nest.reductions or access.strides[loop] != Size(1):
         return "it is not read along the lanes"
     if any(access.strides[other] != Size(0) for other in (tile.unroll_loop, *tile.inside) if other is not None):
@@ -41,7 +41,7 @@ def staged_loops(nest: Nest, access: Access) -> list[int]:
     return [loop for loop in nest.statements[0].reductions if access.strides[loop] != Size(0)]
 
 
-def in_scratch(nest: Nest, binding: int, tile: Tile) -> tuple[Access, Access, list[Statement]]:
+def in_scratch(nest: Nest, binding: int, tile: Tile) -> tuple[Access, Access, tuple[Statement, ...]]:
     """The access to a staged tensor, the one to the copy of its panel, and the statements that read the copy."""
     first = nest.statements[0]
     source = next(one for one in first.inputs if _reads(one, binding))
@@ -52,8 +52,8 @@ def in_scratch(nest: Nest, binding: int, tile: Tile) -> tuple[Access, Access, li
     for loop, stride in zip(loops, storage.strides, strict=False):
         strides[loop] = stride
     copy = Access(storage, (), tuple(strides), lane_stride=Size(1))
-    inputs = [copy if _reads(one, binding) else one for one in first.inputs]
-    return source, copy, [replace(first, inputs=inputs), *nest.statements[1:]]
+    inputs = tuple(copy if _reads(one, binding) else one for one in first.inputs)
+    return source, copy, (replace(first, inputs=inputs), *nest.statements[1:])
 
 
 def _reads(source: object, binding: int) -> TypeGuard[Access]:

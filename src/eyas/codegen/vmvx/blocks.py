@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.blocks import locals_of
-from eyas.codegen.common.kernel import Access, Kernel, Nest
-from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.kernel import Nest
+from eyas.codegen.common.schedule import Block
+from eyas.codegen.common.sizes import product
 from eyas.module.vmvx_isa import MAX_ELEMENTS
 
 # What nests hand to each other should stay in the first-level cache.
@@ -14,35 +14,19 @@ _LOCAL_ELEMENTS = 4096
 _MOST_ROWS = 64
 
 
-def in_blocks(kernel: Kernel) -> None:
-    """Makes the last loop that all nests share one that runs in blocks; changes nothing when there is none, or when
-    one runs so already."""
-    if kernel.block or not kernel.shared or len(kernel.nests) < 2:
-        return
+def block_of_rows(found: Analysis) -> Block | None:
+    """The blocks in which rows should go through the nests; None when they have no rows in common."""
+    kernel = found.plain
+    if found.block_of_products is not None or isinstance(kernel, str):
+        return found.block_of_products
+    if not kernel.shared or len(kernel.nests) < 2:
+        return None
     loop = kernel.shared - 1
-    storages = locals_of(kernel.nests)
-    sizes = [product(storage.shape).static or 1 for storage in storages]
+    sizes = [product(storage.shape).static or 1 for storage in locals_of(kernel.nests)]
     longest = max(_longest(nest, loop) for nest in kernel.nests)
     rows = max(1, min(_MOST_ROWS, _LOCAL_ELEMENTS // max(1, sum(sizes)), MAX_ELEMENTS // min(longest, MAX_ELEMENTS)))
     extent = kernel.nests[0].loops[loop].static
-    rows = rows if extent is None else max(1, min(rows, extent))
-    steps = {id(storage): product(storage.shape) for storage in storages}
-    for storage in storages:
-        storage.shape, storage.in_blocks = (Size(rows), *storage.shape), True
-
-    def change(item: object) -> object:
-        if not isinstance(item, Access) or id(item.storage) not in steps:
-            return item
-        strides = list(item.strides)
-        strides[loop] = steps[id(item.storage)]
-        return replace(item, strides=tuple(strides))
-
-    for nest in kernel.nests:
-        for statement in nest.statements:
-            statement.inputs = [change(item) for item in statement.inputs]  # type: ignore[misc]
-            statement.outputs = [change(item) for item in statement.outputs]  # type: ignore[misc]
-            statement.inits = [change(item) for item in statement.inits]  # type: ignore[misc]
-    kernel.shared, kernel.block = loop, rows
+    return Block(0, rows if extent is None else max(1, min(rows, extent)))
 
 
 def _longest(nest: Nest, shared: int) -> int:

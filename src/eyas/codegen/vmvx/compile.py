@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.backend import Backend, CompiledDispatch, generalize
+from eyas.codegen.common.analysis import generalize
+from eyas.codegen.common.backend import Backend, CompiledDispatch
 from eyas.codegen.common.bufferize import in_place_results
 from eyas.codegen.common.passes.guard_powers import GuardPowers
 from eyas.codegen.vmvx.strategies import STRATEGIES

@@ -69,11 +69,12 @@ class KernelEmitter:
 
     def _grid_bounds(self, position: int) -> tuple[Scalar, Scalar]:
         axis, builder = self.schedule.grid[position], self.builder
+        extent = self.kernel.nests[-1].loops[axis.loop]
         low = builder.mul(builder.scalar("workgroup", position), builder.const(axis.tile))
         end = builder.add(low, builder.const(axis.tile))
-        if axis.extent.static is not None and axis.extent.static % axis.tile == 0:
+        if extent.static is not None and extent.static % axis.tile == 0:
             return low, end
-        return low, builder.min(end, self.memory.size(axis.extent))
+        return low, builder.min(end, self.memory.size(extent))
 
 
 class NestEmitter:
@@ -85,14 +86,14 @@ class NestEmitter:
     def __init__(self, parent: KernelEmitter, nest: Nest, tile: Tile, bounds: Bounds):
         self.parent, self.nest, self.tile, self.bounds = parent, nest, tile, bounds
         self.builder, self.memory = parent.builder, parent.memory
-        self.pieces = {axis.loop: axis.tile for axis in parent.schedule.grid}
+        self.pieces = parent.schedule.pieces
         if parent.kernel.block:
             self.pieces[parent.kernel.shared] = parent.kernel.block
         if nest.guards and not self.takes_guards:
             raise Unsupported("tiles that stick out of their tensor")
 
     def emit(self, view: View) -> None:
-        lane, row = self.tile.vector_loop, self.tile.unroll_loop
+        lane, row = self.tile.loop, self.tile.unroll_loop
         columns = lane if lane in self.nest.parallel else None
         rows = row if row in self.nest.parallel else None
         apart = (columns, rows, *self.tile.inside)
@@ -150,7 +151,7 @@ class NestEmitter:
         """The most rows and columns of a tile: as many columns as fit beside the rows that are wanted, then as many
         rows as fit beside those columns, in pieces of one size."""
         builder, capacity = self.builder, self.parent.capacity
-        lane, row = self.tile.vector_loop, self.tile.unroll_loop
+        lane, row = self.tile.loop, self.tile.unroll_loop
         columns = builder.const(1)
         if lane is not None:
             wanted = self.tile.unroll if row is not None else 1
@@ -235,7 +236,7 @@ class NestEmitter:
     def _reduce(self, statement: Statement, view: View, made: dict[tuple[int, int], Value]) -> list[Value]:
         """Loops over the reductions around a tile; those that are in the tile are folded in it."""
         builder = self.builder
-        inside = [loop for loop in (self.tile.unroll_loop, self.tile.vector_loop) if loop in statement.reductions]
+        inside = [loop for loop in (self.tile.unroll_loop, self.tile.loop) if loop in statement.reductions]
         outside = [loop for loop in statement.reductions if loop not in inside]
         combiner = combiner_of(statement.body, len(statement.inputs))
         if inside and combiner is None:
@@ -255,8 +256,8 @@ class NestEmitter:
                 self._combine(statement, inner, made, totals[0], bool(inside))
 
         def lanes(inner: View) -> None:
-            if self.tile.vector_loop in inside:
-                self._blocks(self.tile.vector_loop, most_columns, inner, View.with_columns, step)
+            if self.tile.loop in inside:
+                self._blocks(self.tile.loop, most_columns, inner, View.with_columns, step)
             else:
                 step(inner)
 

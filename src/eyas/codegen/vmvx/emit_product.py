@@ -49,9 +49,9 @@ class ProductEmitter(SumEmitter):
         self.each = element_bytes(found.right.storage.element)
         self.panel_bytes = self.builder.const(PANEL * self.each)
         self.panels: Scalar | None = None
-        self.is_packed = found.right.storage.binding in parent.schedule.packed
+        self.is_packed = found.right.storage.binding in parent.schedule.packed_bindings
         if self.is_packed:
-            parts = in_panels(self.nest, parent.schedule.packed, self.lane, PANEL)
+            parts = in_panels(self.nest, parent.schedule.packed_bindings, self.lane, PANEL)
             self.packed = [_right(part, found) for part in parts]
         if self.step > 1:
             self._check_neighbours(self.loops[-1])

@@ -31,7 +31,7 @@ def without_padding(nest: Nest) -> tuple[Nest, list[Window]] | str:
     windows = windows_of(nest)
     if isinstance(windows, str):
         return windows
-    statements = [strip_guards(nest.statements[0]), *nest.statements[1:]]
+    statements = (strip_guards(nest.statements[0]), *nest.statements[1:])
     return replace(nest, statements=statements), windows
 
 
@@ -55,11 +55,11 @@ class SumEmitter(NestEmitter):
             raise Unsupported(stripped)
         super().__init__(parent, stripped[0], tile, bounds)
         self.windows = stripped[1]
-        if (problem := why_no_rows(self.windows, tile.vector_loop, tile.unroll_loop)) is not None:
+        if (problem := why_no_rows(self.windows, tile.loop, tile.unroll_loop)) is not None:
             raise Unsupported(problem)
-        if tile.vector_loop is None or tile.vector_loop not in nest.parallel:
+        if tile.loop is None or tile.loop not in nest.parallel:
             raise Unsupported("no columns")
-        self.lane = tile.vector_loop
+        self.lane = tile.loop
         self.loops = list(nest.statements[0].reductions)
 
     def emit(self, view: View) -> None:

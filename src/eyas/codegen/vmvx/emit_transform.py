@@ -34,20 +34,19 @@ class TransformEmitter(NestEmitter):
     def __init__(self, parent: KernelEmitter, nest: Nest, tile: Tile, bounds: Bounds):
         super().__init__(parent, nest, tile, bounds)
         found = transform_of(nest)
-        if found is None or tile.vector_loop is None:
+        if found is None or tile.loop is None:
             raise Unsupported("no transform of tiles")
         if tile_type(found.source.storage.element) is not Type.F32:
             raise Unsupported("a transform of another type than f32")
         if any(
-            guard.shift < 0 or min(guard.coefficients) < 0 or guard.coefficients[tile.vector_loop]
-            for guard in nest.guards
+            guard.shift < 0 or min(guard.coefficients) < 0 or guard.coefficients[tile.loop] for guard in nest.guards
         ):
             raise Unsupported("tiles that stick out on another side than the end of their rows")
         self.transform = found
         self.parts = -(-len(found.left) * found.right.shape[1] // _MOST_KEPT)
 
     def emit(self, view: View) -> None:
-        lane, row = self.tile.vector_loop, self.tile.unroll_loop
+        lane, row = self.tile.loop, self.tile.unroll_loop
         apart = (lane, row, self.transform.p, self.transform.q)
         plain = [loop for loop in self.nest.parallel if view.indices[loop] is None and loop not in apart]
         most_rows, most_columns = self._tile_sizes()
@@ -58,7 +57,7 @@ class TransformEmitter(NestEmitter):
         self._enter(plain, view, lambda outer: self._blocks(lane, most_columns, outer, View.with_columns, rows))
 
     def _tile_sizes(self) -> tuple[Scalar, Scalar]:
-        builder, lane, row = self.builder, self.tile.vector_loop, self.tile.unroll_loop
+        builder, lane, row = self.builder, self.tile.loop, self.tile.unroll_loop
         assert lane is not None
         most = builder.min(self.parent.capacity, builder.const(_MOST_ELEMENTS))
         rows = builder.const(1) if row is None else builder.min(self._span(row), builder.const(self.tile.unroll))
@@ -116,8 +115,8 @@ class TransformEmitter(NestEmitter):
         guards = self.nest.guards
         if not guards:
             return statement
-        inputs = [_within(one, guards) if isinstance(one, Access) else one for one in statement.inputs]
-        inits = [_within(one, guards) if isinstance(one, Access) else one for one in statement.inits]
+        inputs = tuple(_within(one, guards) if isinstance(one, Access) else one for one in statement.inputs)
+        inits = tuple(_within(one, guards) if isinstance(one, Access) else one for one in statement.inits)
         return replace(statement, inputs=inputs, inits=inits)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from torch_mlir import ir as mlir
@@ -222,7 +222,7 @@ class Memory:
             end[axis] = builder.min(end[axis], high)
         return first[0], end[0], first[1], end[1]
 
-    def store(self, access: Access, tile: Tile, view: View, loops: list[Size]) -> None:
+    def store(self, access: Access, tile: Tile, view: View, loops: Sequence[Size]) -> None:
         """Writes a tile, repeated to the whole view. `loops` are the extents of the nest's loops."""
         target = extent_of(view.rows, view.columns)
         row_bytes, column_bytes = self.steps(access, view)
@@ -290,7 +290,7 @@ class Memory:
         return self.builder.fill(value, Type.I64)
 
 
-def is_distinct(access: Access, view: View, loops: list[Size]) -> bool:
+def is_distinct(access: Access, view: View, loops: Sequence[Size]) -> bool:
     """Whether the elements of a tile are known to have places of their own: one loop of the tile steps over all that
     the other reaches."""
     along = [

@@ -15,6 +15,7 @@ from eyas.cache.store import Store
 from eyas.codegen.backends import backend_of
 from eyas.codegen.children import compile_jobs
 from eyas.codegen.common.backend import CompiledDispatch
+from eyas.codegen.common.schedule import Schedule
 from eyas.codegen.dispatch_cache import DispatchCache
 from eyas.codegen.jobs import Caution, Job
 from eyas.dialects import codegen, flow, hal
@@ -133,8 +134,7 @@ def _packed(function: mlir.OpView) -> list[int]:
     """Bindings that the noted schedule reads in panels."""
     if codegen.STRATEGY not in function.attributes:
         return []
-    schedule = mlir.DictAttr(function.attributes[codegen.STRATEGY].schedule)
-    return list(mlir.DenseI64ArrayAttr(schedule["packed"])) if "packed" in schedule else []
+    return list(Schedule.from_attribute(function.attributes[codegen.STRATEGY].schedule).packed_bindings)
 
 
 def _unpack(module: mlir.Module, executables: dict[str, list[int]]) -> None:
@@ -148,6 +148,7 @@ def _unpack(module: mlir.Module, executables: dict[str, list[int]]) -> None:
             with mlir.InsertionPoint(parameter), parameter.location:
                 plain = parameter.clone()
                 plain.attributes["key"] = mlir.StringAttr.get(unpacked_key(parameter.attributes["key"].value))
+                del plain.attributes[codegen.PANELS]
             dispatch.operation.operands[position] = plain.operation.results[0]
 
 

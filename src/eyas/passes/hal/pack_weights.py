@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.panels import pack
+from eyas.codegen.common.schedule import Panels, Schedule, panels_from_attribute
 from eyas.dialects import codegen, flow
 from eyas.ir import Pass
 from eyas.ir.walk import constant_int, find_ops
@@ -34,9 +35,11 @@ class PackWeights(Pass):
     """Where a strategy would rather read an operand in panels, and that operand is a weight in every dispatch and is
     read in no other way, the weight is stored in panels.
 
-        hal.dispatch(hal.parameter "w") @f       {codegen.packable = [0], strategy {tiles = [[16, 1, 4, 0, 6]]}}
+        hal.parameter "w"                            @f {codegen.packable = [{binding = 0, lanes = 64}]}
       becomes
-        hal.dispatch(hal.parameter "w#panels64") @f           {strategy {packed = [0], tiles = [[16, 1, 4, 0, 6]]}}
+        hal.parameter "w#panels64" {panels = 64}     @f {strategy {packed = [{binding = 0, lanes = 64}], ...}}
+
+    A schedule that has `packed` before its weights are, by hand or from a spec, wants them packed so.
     """
 
     name: ClassVar[str] = "pack-weights"
@@ -50,12 +53,14 @@ class PackWeights(Pass):
         for op in find_ops(module, "hal.parameter"):
             key = op.operation.attributes["key"].value
             if key in keys:
-                op.operation.attributes["key"] = mlir.StringAttr.get(self._packed(key, wishes[uses[key][0]]))
+                wish = wishes[uses[key][0]]
+                op.operation.attributes["key"] = mlir.StringAttr.get(self._packed(key, wish))
+                op.operation.attributes[codegen.PANELS] = mlir.IntegerAttr.get(_i64(), wish.lanes)
         packed = {place for key in keys for place in uses[key]}
         for name, function in executables.items():
             bindings = sorted(binding for executable, binding in packed if executable == name)
             if bindings:
-                note_packed(function, bindings)
+                _note(function, [Panels(binding, wishes[name, binding].lanes) for binding in bindings])
             if codegen.PACKABLE in function.attributes:
                 del function.attributes[codegen.PACKABLE]
 
@@ -95,14 +100,14 @@ def unpacked_key(key: str) -> str:
 def _wishes(executables: dict[str, mlir.OpView]) -> dict[Place, _Wish]:
     found: dict[Place, _Wish] = {}
     for name, function in executables.items():
-        if codegen.PACKABLE not in function.attributes:
-            continue
-        schedule = mlir.DictAttr(function.attributes[codegen.STRATEGY].schedule)
-        width, _, vectors, *_ = list(mlir.DenseI64ArrayAttr(mlir.ArrayAttr(schedule["tiles"])[0]))
+        schedule = _schedule_of(function)
+        wanted = () if schedule is None else schedule.packed
+        if codegen.PACKABLE in function.attributes:
+            wanted = (*wanted, *panels_from_attribute(function.attributes[codegen.PACKABLE]))
         inputs = mlir.FunctionType(function.attributes["function_type"].value).inputs
         tensors = [type_ for type_ in inputs if isinstance(type_, mlir.RankedTensorType)]
-        for binding in list(mlir.DenseI64ArrayAttr(function.attributes[codegen.PACKABLE])):
-            found[name, binding] = _Wish(width * vectors, tuple(tensors[binding].shape))
+        for panels in wanted:
+            found[name, panels.binding] = _Wish(panels.lanes, tuple(tensors[panels.binding].shape))
     return found
 
 
@@ -115,8 +120,12 @@ def _uses(module: mlir.Module) -> dict[str | None, list[Place]]:
         offsets = list(dispatch.offsets)
         for binding, slot in enumerate(list(dispatch.slots)):
             source = next(buffers).owner if slot < 0 else None
-            whole = source is not None and source.name == "hal.parameter" and constant_int(offsets[binding]) == 0
-            key = source.attributes["key"].value if source is not None and whole else None
+            parameter = source if source is not None and source.name == "hal.parameter" else None
+            whole = constant_int(offsets[binding]) == 0
+            if parameter is not None and whole and codegen.PANELS not in parameter.attributes:
+                key = parameter.attributes["key"].value
+            else:
+                key = None
             uses.setdefault(key, []).append((executable, binding))
     # A use by anything else than a dispatch, or of a part, rules a parameter out.
     counted = {key: len(places) for key, places in uses.items()}
@@ -129,10 +138,23 @@ def _uses(module: mlir.Module) -> dict[str | None, list[Place]]:
     return uses
 
 
-def note_packed(function: mlir.OpView, bindings: list[int]) -> None:
-    """Tells the schedule that is noted on an executable which of its bindings are in panels."""
-    strategy = function.attributes[codegen.STRATEGY]
-    schedule = mlir.DictAttr(strategy.schedule)
-    entries = {entry.name: entry.attr for entry in schedule} | {"packed": mlir.DenseI64ArrayAttr.get(bindings)}
-    entries.pop("staged", None)  # what is packed need not be copied
-    function.attributes[codegen.STRATEGY] = codegen.StrategyAttr.get(strategy.strategy, mlir.DictAttr.get(entries))
+def _schedule_of(function: mlir.OpView) -> Schedule | None:
+    """The schedule of loop nests on a function that `select-strategies` has checked; None where there is none."""
+    if codegen.STRATEGY not in function.attributes:
+        return None
+    attribute = mlir.DictAttr(function.attributes[codegen.STRATEGY].schedule)
+    return Schedule.from_attribute(attribute) if "tiles" in attribute else None
+
+
+def _note(function: mlir.OpView, panels: list[Panels]) -> None:
+    schedule = _schedule_of(function)
+    assert schedule is not None, "only schedules have wishes"
+    kept = tuple(one for one in schedule.packed if one not in panels)
+    # What is packed need not be copied.
+    changed = replace(schedule, packed=(*kept, *panels), staged=())
+    name = function.attributes[codegen.STRATEGY].strategy
+    function.attributes[codegen.STRATEGY] = codegen.StrategyAttr.get(name, changed.to_attribute())
+
+
+def _i64() -> mlir.Type:
+    return mlir.IntegerType.get_signless(64)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
 from eyas.codegen.backends import backend_of
-from eyas.codegen.common.backend import generalized
+from eyas.codegen.common.analysis import Analysis, analysis_of
+from eyas.codegen.common.schedule import panels_to_attribute
 from eyas.dialects import codegen, flow
 from eyas.passes.targeted import TargetedPass
 
@@ -17,7 +18,8 @@ from eyas.passes.targeted import TargetedPass
 class SelectStrategies(TargetedPass):
     """Asks the strategies in order and notes the first that applies, with its schedule, on the function.
 
-    An executable that has a strategy keeps it: that is how an edited dump or a tuning spec decides.
+    An executable that has a strategy keeps it: that is how an edited dump or a tuning spec decides. It is checked, and
+    everything else is noted as if the strategy had been chosen here.
 
         func.func private @main_dispatch_0_matmul(...) attributes {flow.executable}
       becomes
@@ -26,19 +28,23 @@ class SelectStrategies(TargetedPass):
 
     name: ClassVar[str] = "select-strategies"
     disable: tuple[str, ...] = ()
+    analyses: dict[str, Analysis] = field(default_factory=dict, compare=False, repr=False)
 
     def run(self, module: mlir.Module) -> None:
         target = self.target
         backend = backend_of(target)
         for function in [op for op in module.body.operations if flow.is_executable(op)]:
-            if codegen.STRATEGY in function.attributes:
-                continue
-            single = generalized(function)
-            strategy, rejected = backend.select(single.body.operations[0], target, frozenset(self.disable))
-            name = mlir.StringAttr.get(strategy.name)
-            function.attributes[codegen.REJECTED] = mlir.ArrayAttr.get([mlir.StringAttr.get(r) for r in rejected])
+            found = analysis_of(function, self.analyses)
+            strategy, rejected = backend.select(function, target, frozenset(self.disable), found)
+            if codegen.REJECTED not in function.attributes:
+                function.attributes[codegen.REJECTED] = _texts(rejected)
             if noted := strategy.remarks(target):
-                function.attributes[codegen.REMARKS] = mlir.ArrayAttr.get([mlir.StringAttr.get(r) for r in noted])
+                function.attributes[codegen.REMARKS] = _texts(noted)
             if strategy.packable:
-                function.attributes[codegen.PACKABLE] = mlir.DenseI64ArrayAttr.get(list(strategy.packable))
+                function.attributes[codegen.PACKABLE] = panels_to_attribute(strategy.packable)
+            name = mlir.StringAttr.get(strategy.name)
             function.attributes[codegen.STRATEGY] = codegen.StrategyAttr.get(name, strategy.schedule_attribute())
+
+
+def _texts(lines: list[str]) -> mlir.ArrayAttr:
+    return mlir.ArrayAttr.get([mlir.StringAttr.get(line) for line in lines])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
 from eyas.codegen.backends import backend_of
-from eyas.codegen.common.analyze import analyze
-from eyas.codegen.common.backend import generalized
-from eyas.codegen.common.kernel import Kernel, Storage, Unsupported
+from eyas.codegen.common.analysis import Analysis, analysis_of
+from eyas.codegen.common.kernel import Access, Storage
 from eyas.dialects import flow, stream
 from eyas.ir.walk import find_ops
 from eyas.passes.targeted import TargetedPass
@@ -29,10 +28,14 @@ class ReuseInPlace(TargetedPass):
 
     name: ClassVar[str] = "reuse-in-place"
     disable: tuple[str, ...] = ()
+    analyses: dict[str, Analysis] = field(default_factory=dict, compare=False, repr=False)
 
     def run(self, module: mlir.Module) -> None:
         executables = [op for op in module.body.operations if flow.is_executable(op)]
-        pairs = {op.attributes["sym_name"].value: alias_pairs(op, self.target, self.disable) for op in executables}
+        pairs = {
+            op.attributes["sym_name"].value: alias_pairs(op, self.target, self.disable, self.analyses)
+            for op in executables
+        }
         for function in module.body.operations:
             if flow.is_executable(function):
                 continue
@@ -81,30 +84,31 @@ def _is_used_after(value: mlir.Value, op: mlir.Operation) -> bool:
     return False
 
 
-def alias_pairs(function: mlir.OpView, target: Target, disable: tuple[str, ...]) -> list[tuple[int, int]]:
-    """(operand, result) positions among the bindings that may share memory."""
+def alias_pairs(
+    function: mlir.OpView, target: Target, disable: tuple[str, ...], analyses: dict[str, Analysis]
+) -> list[tuple[int, int]]:
+    """(operand, result) positions among the bindings that may share memory, whatever the schedule."""
     if flow.IN_PLACE in function.attributes:
         return []  # lowered to plain loops
-    # Of the ops with names, only transposes are read element by element in a group.
-    plain = generalized(function) if any(find_ops(function, "linalg.transpose")) else None
-    try:
-        kernel = analyze(function if plain is None else plain.body.operations[0])
-    except Unsupported:
+    found = analysis_of(function, analyses)
+    if found.raw is None:
         return []
-    inputs = [storage for storage in kernel.storages if not storage.is_output]
-    outputs = [storage for storage in kernel.storages if storage.is_output]
+    inputs = [storage for storage in found.raw.storages if not storage.is_output]
+    outputs = [storage for storage in found.raw.storages if storage.is_output]
     pairs = [
         (source.binding, made.binding)
         for made in outputs
         for source in inputs
         if source.binding is not None and made.binding is not None
-        if source.shape == made.shape and source.element == made.element and _may_alias(kernel, source, made)
+        if source.shape == made.shape and source.element == made.element and _may_alias(found, source, made)
     ]
-    works = pairs and backend_of(target).works_in_place(function, target, frozenset(disable))
+    works = pairs and backend_of(target).works_in_place(function, target, frozenset(disable), found)
     return pairs if works else []
 
 
-def _may_alias(kernel: Kernel, source: Storage, target: Storage) -> bool:
+def _may_alias(found: Analysis, source: Storage, target: Storage) -> bool:
+    kernel = found.raw
+    assert kernel is not None
     if any(storage is source for storage in kernel.tensors.values()):
         return False
     writes = [
@@ -128,7 +132,7 @@ def _may_alias(kernel: Kernel, source: Storage, target: Storage) -> bool:
                 if index == nest_index:
                     if at > position or access.strides != written.strides or access.offset != written.offset:
                         return False
-                elif index > nest_index or not _same_rows(kernel, access, written):
+                elif index > nest_index or not _same_rows(found, index, access, written):
                     return False
     return True
 
@@ -141,9 +145,12 @@ def _reads_anywhere(access: object, source: Storage) -> bool:
     return False
 
 
-def _same_rows(kernel: Kernel, read, written) -> bool:
-    """An earlier nest of the same row has finished reading the row when it is written."""
-    shared = kernel.common
-    if shared == 0 or read.offset or written.offset:
+def _same_rows(found: Analysis, index: int, read: Access, written: Access) -> bool:
+    """An earlier nest, number `index`, has finished reading the row when it is written, in whatever blocks rows go
+    through the nests. What is read before all blocks is still read by other workgroups while one writes."""
+    assert found.raw is not None
+    first = max(found.firsts, default=0)
+    shared = found.raw.shared + (1 if first else 0)
+    if shared == 0 or index < first or read.offset or written.offset:
         return False
     return read.strides[:shared] == written.strides[:shared] == read.storage.strides[:shared]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.common.analysis import Analysis
 from eyas.dialects import codegen, flow, stream
 from eyas.ir.walk import defining_op, entry_block, find_ops, functions, is_tensor
 from eyas.passes.schedule.reuse_in_place import alias_pairs
@@ -29,9 +30,10 @@ class WriteStateInPlace(TargetedPass):
 
     name: ClassVar[str] = "write-state-in-place"
     disable: tuple[str, ...] = ()
+    analyses: dict[str, Analysis] = field(default_factory=dict, compare=False, repr=False)
 
     def run(self, module: mlir.Module) -> None:
-        executables = _Executables(module, self.target, self.disable)
+        executables = _Executables(module, self.target, self.disable, self.analyses)
         for function in [one for one in functions(module) if not flow.is_executable(one)]:
             for copy in [op for op in entry_block(function).operations if op.operation.name == "stream.copy"]:
                 if copy.target.owner.name == "stream.state":
@@ -46,15 +48,15 @@ LOOPS = "loops"
 class _Executables:
     """What is known of the module's executables, and their variants that work in place."""
 
-    def __init__(self, module: mlir.Module, target: Target, disable: tuple[str, ...]):
-        self.module, self.target, self.disable = module, target, disable
+    def __init__(self, module: mlir.Module, target: Target, disable: tuple[str, ...], analyses: dict[str, Analysis]):
+        self.module, self.target, self.disable, self.analyses = module, target, disable, analyses
         self.by_name = {op.attributes["sym_name"].value: op for op in module.body.operations if flow.is_executable(op)}
         self.pairs: dict[str, list[tuple[int, int]]] = {}
         self.replaced: set[str] = set()
 
     def may_alias(self, name: str, operand: int, result: int) -> bool:
         if name not in self.pairs:
-            self.pairs[name] = alias_pairs(self.by_name[name], self.target, self.disable)
+            self.pairs[name] = alias_pairs(self.by_name[name], self.target, self.disable, self.analyses)
         return (operand, result) in self.pairs[name]
 
     def updating(self, name: str, operand: int, result: int) -> str | None:

@@ -7,7 +7,7 @@ func.func @main() {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %end = arith.constant -1 : index
-  // CHECK-DAG: key = "a#panels64"
+  // CHECK-DAG: codegen.panels = 64 : i64, key = "a#panels64"
   // CHECK-DAG: key = "b#panels64"
   // CHECK-DAG: key = "shared"
   // CHECK-DAG: key = "part"
@@ -26,10 +26,10 @@ func.func @main() {
   return
 }
 
-// CHECK: @product{{.*}}packed = array<i64: 1>
-func.func private @product(%x: tensor<8x96xf32>, %w: tensor<96x128xf32>) -> tensor<8x128xf32> attributes {codegen.packable = array<i64: 1>, codegen.strategy = #codegen.strategy<"contraction", {grid = [], tiles = [array<i64: 16, 1, 4, 0, 4>]}>, flow.executable}
+// CHECK: @product{{.*}}packed = [{binding = 1 : i64, lanes = 64 : i64}]
+func.func private @product(%x: tensor<8x96xf32>, %w: tensor<96x128xf32>) -> tensor<8x128xf32> attributes {codegen.packable = [{binding = 1, lanes = 64}], codegen.strategy = #codegen.strategy<"contraction", {grid = [], tiles = [{loop = 1, width = 16, vectors = 4, unroll_loop = 0, unroll = 4}]}>, flow.executable}
 // CHECK-NOT: packed
 // CHECK-NOT: codegen.packable
-func.func private @mixed(%x: tensor<8x96xf32>, %w: tensor<96x128xf32>) -> tensor<8x128xf32> attributes {codegen.packable = array<i64: 1>, codegen.strategy = #codegen.strategy<"contraction", {grid = [], tiles = [array<i64: 16, 1, 4, 0, 4>]}>, flow.executable}
+func.func private @mixed(%x: tensor<8x96xf32>, %w: tensor<96x128xf32>) -> tensor<8x128xf32> attributes {codegen.packable = [{binding = 1, lanes = 64}], codegen.strategy = #codegen.strategy<"contraction", {grid = [], tiles = [{loop = 1, width = 16, vectors = 4, unroll_loop = 0, unroll = 4}]}>, flow.executable}
 func.func private @other(%x: tensor<8x96xf32>, %w: tensor<96x128xf32>) -> tensor<8x128xf32> attributes {codegen.strategy = #codegen.strategy<"loops", {}>, flow.executable}
-func.func private @partial(%x: tensor<8x96xf32>, %w: tensor<96x128xf32>) -> tensor<8x128xf32> attributes {codegen.packable = array<i64: 1>, codegen.strategy = #codegen.strategy<"contraction", {grid = [], tiles = [array<i64: 16, 1, 4, 0, 4>]}>, flow.executable}
+func.func private @partial(%x: tensor<8x96xf32>, %w: tensor<96x128xf32>) -> tensor<8x128xf32> attributes {codegen.packable = [{binding = 1, lanes = 64}], codegen.strategy = #codegen.strategy<"contraction", {grid = [], tiles = [{loop = 1, width = 16, vectors = 4, unroll_loop = 0, unroll = 4}]}>, flow.executable}

@@ -75,7 +75,8 @@ func.func private @same(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {flow
   %e = tensor.empty() : tensor<4x4xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
   ^bb0(%i: f32, %o: f32):
-    linalg.yield %i : f32
+    %twice = arith.addf %i, %i : f32
+    linalg.yield %twice : f32
   } -> tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
 }

@@ -35,7 +35,7 @@ def kernel_of(context, text: str, normalized: bool = True):
     with context, mlir.Location.unknown():
         kernel = analyze(next(iter(module.body.operations)))
         if normalized:
-            normalize(kernel)
+            kernel = normalize(kernel)
     return kernel, module
 
 
@@ -107,14 +107,14 @@ def elementwise(shape, map_=None, body="%r = arith.addf %i0, %i0 : f32"):
 def test_contiguous_loops_collapse_into_one(context):
     kernel, _ = kernel_of(context, elementwise([3, 1, 5, 7]))
     (nest,) = kernel.nests
-    assert nest.loops == [Size(105)]
+    assert nest.loops == (Size(105),)
     assert nest.statements[0].inputs[0].strides == (ONE,) and nest.statements[0].outputs[0].strides == (ONE,)
 
 
 def test_a_transposed_read_keeps_its_loops(context):
     kernel, _ = kernel_of(context, elementwise([8, 8], p.affine(2, [1, 0])))
     (nest,) = kernel.nests
-    assert nest.loops == [Size(8), Size(8)]
+    assert nest.loops == (Size(8), Size(8))
     assert nest.statements[0].inputs[0].strides == (ONE, Size(8))
 
 
@@ -130,8 +130,8 @@ def test_elementwise_consumers_are_fused_into_registers(context):
     lines += p.generic("z", [("y", a, ID)], ("e", a, ID), "pp", "%r = math.exp %i0 : f32", "f32")
     kernel, _ = kernel_of(context, p.main([("x", a)], lines, [("z", a)]))
     (nest,) = kernel.nests
-    assert len(nest.statements) == 2 and nest.statements[0].outputs == [None]
-    assert nest.statements[1].inputs == [(0, 0)] and len(nest.reductions) == 1
+    assert len(nest.statements) == 2 and nest.statements[0].outputs == (None,)
+    assert nest.statements[1].inputs == ((0, 0),) and len(nest.reductions) == 1
 
 
 def test_rows_are_shared_between_nests(context):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.kernel import Access, Nest, Storage
-from eyas.codegen.common.schedule import Schedule, Tile
+from eyas.codegen.common.analysis import Analysis, generalized
+from eyas.codegen.common.kernel import Access, Kernel, Nest, Storage
+from eyas.codegen.common.schedule import Panels, Schedule, Tile
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.llvm_cpu.compile import generalized, kernel_of
 from eyas.codegen.llvm_cpu.next_panel import NextPanel
 from eyas.codegen.llvm_cpu.strategies.contraction import Contraction
 from eyas.ir import make_context, parse_module
@@ -57,10 +57,10 @@ func.func private @f(%x: tensor<{rows}x256xf32>, %w: tensor<256x256xf32>) -> ten
     with module.context, mlir.Location.unknown():
         single = generalized(module.body.operations[0])
         function = single.body.operations[0]
-        kernel = kernel_of(function, [])
-        assert kernel is not None
+        kernel = Analysis.of(function).default
+        assert isinstance(kernel, Kernel)
         tile = Tile(16, 1, 4, 0, 4) if rows > 1 else Tile(16, 0, 4)
-        schedule = Schedule((tile,), (), (1,) if packed else ())
+        schedule = Schedule((tile,), (), (Panels(1, 64),) if packed else ())
         lowered = mlir.Module.create()
         Contraction(kernel, schedule).lower(function, lowered)
         assert ("memref.prefetch" in str(lowered)) == asks

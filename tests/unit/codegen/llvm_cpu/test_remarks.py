@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from eyas.codegen.common.analysis import Analysis, generalized
+from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.common.schedule import Schedule, Tile
-from eyas.codegen.llvm_cpu.compile import generalized, kernel_of, select_strategy
+from eyas.codegen.llvm_cpu.compile import select_strategy
 from eyas.codegen.llvm_cpu.remarks import remarks
 from eyas.ir import make_context, mlir, parse_module
 from eyas.targets import Target
@@ -75,8 +77,8 @@ def test_rows_that_do_not_come_out_even():
     module = parse_module(matmul(11, 64, 64), make_context())
     with module.context, mlir.Location.unknown():
         single = generalized(module.body.operations[0])
-        kernel = kernel_of(single.body.operations[0], [])
-        assert kernel is not None
+        kernel = Analysis.of(single.body.operations[0]).default
+        assert isinstance(kernel, Kernel)
         schedule = Schedule((Tile(16, 1, 2, 0, 4),))
         assert remarks(kernel, schedule, Target.parse("llvm-cpu:x86_64:znver4")) == [
             "rows: 11 in tiles of 4 leave 3, tiles are 92% full"

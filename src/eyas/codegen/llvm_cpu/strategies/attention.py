@@ -7,51 +7,32 @@ products among the nests get register tiles with rows of the block, everything e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from eyas.codegen.common.distribute import distribute
 from eyas.codegen.common.kernel import Access, Kernel, Nest
-from eyas.codegen.common.schedule import Schedule, Tile
-from eyas.codegen.common.sizes import Size, product
-from eyas.codegen.common.strategy import GridAxis
+from eyas.codegen.common.schedule import Tile
+from eyas.codegen.common.sizes import Size
+from eyas.codegen.common.strategies.attention import BlocksOfRows
+from eyas.codegen.llvm_cpu.schedule import nest_is_scalar
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
-from eyas.codegen.llvm_cpu.strategies.rows import choose_tile, nest_is_scalar
+from eyas.codegen.llvm_cpu.strategies.rows import choose_tile
 from eyas.targets import Target
 
-_ENOUGH_WORKGROUPS = 4
 _ROWS_SIDE_BY_SIDE = 4
 
 
 @dataclass(frozen=True)
-class Attention(NestStrategy):
-    name: ClassVar[str] = "attention"
-
+class Attention(BlocksOfRows, NestStrategy):
     @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Attention | str:
-        if kernel is None:
-            return "not expressible as loop nests"
-        if not kernel.block:
-            return "no rows that go through several nests in blocks"
-        tiles = [_tile(number, kernel, target) for number in range(len(kernel.nests))]
-        return cls(kernel, Schedule(tuple(tiles), _grid(kernel, tiles)))
-
-
-def _grid(kernel: Kernel, tiles: list[Tile]) -> tuple[GridAxis, ...]:
-    """One head a workgroup, so that what all of its blocks read is made once; rows are cut where heads are few."""
-    nest = kernel.nests[-1]
-    heads = [GridAxis(loop, nest.loops[loop], 1) for loop in range(min(kernel.shared, 3))]
-    count = product([axis.extent for axis in heads]).static
-    if count is None or count < _ENOUGH_WORKGROUPS:
-        return distribute(kernel, tiles)
-    return tuple(reversed(heads))
+    def tile(cls, kernel: Kernel, number: int, target: Target) -> Tile:
+        return _tile(number, kernel, target)
 
 
 def _tile(number: int, kernel: Kernel, target: Target) -> Tile:
     nest, rows = kernel.nests[number], kernel.shared
     tile = choose_tile(nest, target, kernel.common_of(number))
-    if number < kernel.first or not nest.reductions or nest_is_scalar(nest) or tile.vector_loop is None:
+    if number < kernel.first or not nest.reductions or nest_is_scalar(nest) or tile.loop is None:
         return tile
-    if tile.vector_loop in nest.reductions:
+    if tile.loop in nest.reductions:
         # Several rows side by side, since combining the lanes of one is a chain of ops that wait for each other.
         return replace(tile, vectors=min(tile.vectors, 2), unroll_loop=rows, unroll=_ROWS_SIDE_BY_SIDE)
     inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
@@ -63,8 +44,8 @@ def _tile(number: int, kernel: Kernel, target: Target) -> Tile:
 def _register_tile(nest: Nest, lanes: Tile, rows_loop: int, block: int, target: Target) -> Tile:
     """Rows that divide the block and vectors that divide the lanes, as many as the register file holds."""
     budget = target.vector_registers - (4 if target.vector_registers >= 32 else 3)
-    assert lanes.vector_loop is not None
-    extent = nest.loops[lanes.vector_loop].static
+    assert lanes.loop is not None
+    extent = nest.loops[lanes.loop].static
     best, best_score = lanes, 0.0
     for rows in (size for size in range(1, 15) if block % size == 0):
         for vectors in (1, 2, 3, 4):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common import strategy as common
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.common.schedule import Schedule
-from eyas.codegen.common.strategy import GridAxis
-from eyas.codegen.llvm_cpu.emit import emit_kernel
+from eyas.codegen.common.strategies import base, nests
+from eyas.codegen.llvm_cpu.emit import NestEmitter, emit_kernel
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.remarks import remarks
 from eyas.codegen.llvm_cpu.schedule import check_schedule
@@ -19,7 +19,7 @@ from eyas.targets import Target
 
 
 @dataclass(frozen=True)
-class Strategy(common.Strategy):
+class Strategy(base.Strategy):
     """One way to lower a dispatch to loops, vectors and memrefs."""
 
     @abstractmethod
@@ -28,32 +28,22 @@ class Strategy(common.Strategy):
 
 
 @dataclass(frozen=True)
-class NestStrategy(Strategy):
-    """A strategy that emits loop nests under a schedule."""
+class NestStrategy(nests.NestStrategy, Strategy):
+    """A strategy that emits loop nests under a schedule, each by `emitter`."""
 
-    kernel: Kernel
-    schedule: Schedule
+    emitter: ClassVar[type[NestEmitter]] = NestEmitter
 
     @classmethod
-    def from_attribute(cls, schedule: mlir.DictAttr, kernel: Kernel | None) -> NestStrategy | str:
-        if kernel is None:
-            return "it is not expressible as loop nests"
-        read = Schedule.from_attribute(schedule, kernel)
-        return check_schedule(read, kernel) or cls(kernel, read)
-
-    def schedule_attribute(self) -> mlir.DictAttr:
-        return self.schedule.to_attribute()
-
-    @property
-    def grid(self) -> tuple[GridAxis, ...]:
-        return self.schedule.grid
+    def check(cls, schedule: Schedule, kernel: Kernel) -> str | None:
+        if not cls.emitter.takes_guards and any(nest.guards for nest in kernel.nests):
+            return "tiles: small tiles of a nest stick out of their tensor, for which there is the strategy transforms"
+        return check_schedule(schedule, kernel)
 
     def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
         with mlir.InsertionPoint(module.body), function.operation.location:
-            interface = Interface(
-                mlir.StringAttr(function.attributes["sym_name"]).value, len(self.kernel.scalar_arguments)
-            )
-            emit_kernel(self.kernel, self.schedule, interface)
+            name = mlir.StringAttr(function.attributes["sym_name"]).value
+            interface = Interface(name, len(self.kernel.scalar_arguments))
+            emit_kernel(self.kernel, self.schedule, interface, self.emitter)
             interface.finish()
 
     def describe(self) -> str:

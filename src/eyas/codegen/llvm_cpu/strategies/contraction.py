@@ -11,15 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.distribute import distribute, distribute_panels
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.panels import why_not_packed
-from eyas.codegen.common.schedule import Schedule, Tile
+from eyas.codegen.common.schedule import GridAxis, Panels, Schedule, Tile
 from eyas.codegen.common.sizes import ZERO, Size, product
-from eyas.codegen.common.strategy import GridAxis
+from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.llvm_cpu.schedule import nest_is_scalar
 from eyas.codegen.llvm_cpu.staging import why_not_staged
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
-from eyas.codegen.llvm_cpu.strategies.rows import choose_tile, nest_is_scalar
+from eyas.codegen.llvm_cpu.strategies.rows import choose_tile
 from eyas.targets import Target
 
 # Weights of one block of lanes below this stay in the first-level cache whatever the order of the loops.
@@ -35,12 +37,13 @@ class Contraction(NestStrategy):
     name: ClassVar[str] = "contraction"
 
     @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Contraction | str:
+    def choose(cls, found: Analysis, target: Target) -> Contraction | str:
+        kernel = found.default
         nest = lone_sum(kernel)
-        if kernel is None or isinstance(nest, str):
+        if isinstance(kernel, str) or isinstance(nest, str):
             return str(nest)
         lanes = choose_tile(nest, target)
-        if lanes.vector_loop is None:
+        if lanes.loop is None:
             return "no contiguous loop"
         rows_loop = _rows_loop(nest, lanes)
         if rows_loop is None and not _is_matrix_vector(nest, lanes):
@@ -48,22 +51,22 @@ class Contraction(NestStrategy):
         tile = register_tile(nest, lanes, rows_loop, target)
         weights = panel_operand(nest, tile)
         if weights is None:
-            return cls(kernel, Schedule((tile,), distribute(kernel, [tile])))
-        apart = (tile.vector_loop, tile.unroll_loop)
+            return cls(kernel, Schedule((tile,), distribute(kernel, [tile], target)))
+        apart = (tile.loop, tile.unroll_loop)
         inside = [loop for loop in nest.parallel if loop not in apart and weights.strides[loop] == Size(0)]
         tile = replace(tile, inside=tuple(inside))
-        grid = distribute_panels(kernel, tile)
+        grid = distribute_panels(kernel, tile, target)
         return cls(kernel, Schedule((tile,), grid, staged=_staged(kernel, tile, grid, weights)))
 
     @property
-    def packable(self) -> tuple[int, ...]:
+    def packable(self) -> tuple[Panels, ...]:
         return packable_weights(self.kernel, self.schedule)
 
 
-def lone_sum(kernel: Kernel | None) -> Nest | str:
+def lone_sum(kernel: Kernel | str) -> Nest | str:
     """The only nest of a kernel that reduces in vectors, or why it is none."""
-    if kernel is None:
-        return "not expressible as loop nests"
+    if isinstance(kernel, str):
+        return NO_NESTS
     if len(kernel.nests) != 1:
         return "more than one loop nest"
     nest = kernel.nests[0]
@@ -72,34 +75,38 @@ def lone_sum(kernel: Kernel | None) -> Nest | str:
     return "element types that vectors do not have" if nest_is_scalar(nest) else nest
 
 
-def packable_weights(kernel: Kernel, schedule: Schedule) -> tuple[int, ...]:
+def packable_weights(kernel: Kernel, schedule: Schedule) -> tuple[Panels, ...]:
     """The binding of the weights, when they would be read faster in panels."""
-    weights = panel_operand(kernel.nests[0], schedule.tiles[0])
+    weights = panel_operand(kernel.nests[0], schedule.tiles[0]) if len(kernel.nests) == 1 else None
     if weights is None or weights.storage.binding is None:
         return ()
     binding = weights.storage.binding
-    return () if why_not_packed(kernel, schedule.tiles, binding) else (binding,)
+    if binding in schedule.packed_bindings or why_not_packed(kernel, schedule.tiles, binding):
+        return ()
+    if any(axis.loop == schedule.tiles[0].loop and axis.tile % schedule.tiles[0].lanes for axis in schedule.grid):
+        return ()
+    return (Panels(binding, schedule.tiles[0].lanes),)
 
 
 def register_tile(nest: Nest, lanes: Tile, rows_loop: int | None, target: Target) -> Tile:
     """Rows and vectors that fill the register file but not more, and divide the extents well."""
     budget = target.vector_registers - 3
     best: tuple[float, Tile] | None = None
-    assert lanes.vector_loop is not None
-    across_lanes = lanes.vector_loop in nest.reductions
+    assert lanes.loop is not None
+    across_lanes = lanes.loop in nest.reductions
     for vectors in (1, 2, 3, 4):
         for rows in range(1, 15 if rows_loop is not None else 2):
             if rows * vectors + vectors + 1 > budget:
                 continue
-            tile = Tile(lanes.width, lanes.vector_loop, vectors, rows_loop, rows)
+            tile = Tile(lanes.width, lanes.loop, vectors, rows_loop, rows)
             loads = rows * vectors if across_lanes else (rows + vectors)
             speed = rows * vectors / max(rows * vectors, 0.9 * loads + 1)
             latency = min(1.0, rows * vectors / 8)
-            fill = 1.0 if across_lanes else _fill(nest.loops[lanes.vector_loop], tile.lanes)
+            fill = 1.0 if across_lanes else _fill(nest.loops[lanes.loop], tile.lanes)
             if rows_loop is not None:
                 fill *= _fill(nest.loops[rows_loop], rows)
             elif not across_lanes:
-                fill *= min(1.0, (nest.loops[lanes.vector_loop].static or 0) / (tile.lanes * _MIN_PANELS))
+                fill *= min(1.0, (nest.loops[lanes.loop].static or 0) / (tile.lanes * _MIN_PANELS))
             # Many rows, far apart, fall into few sets of the cache; a square tile loads least.
             score = speed * latency * fill * (1 - 0.01 * max(0, rows - 8)) + 0.002 * rows * vectors / (rows + vectors)
             if best is None or score > best[0] + 1e-9:
@@ -130,7 +137,7 @@ def panel_operand(nest: Nest, tile: Tile) -> Access | None:
     """The input that is read along the lanes and is the same for all rows, when a block's part of it is large: the
     weights. All else is arranged around reading them once."""
     statement = nest.statements[0]
-    loop, rows = tile.vector_loop, tile.unroll_loop
+    loop, rows = tile.loop, tile.unroll_loop
     if loop is None or loop in nest.reductions:
         return None
     found = [
@@ -159,7 +166,7 @@ def _rows_loop(nest: Nest, lanes: Tile) -> int | None:
     """A parallel loop along which some input of the reduction stays the same, better one that is a vector; the
     innermost such loop."""
     inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
-    lane = lanes.vector_loop
+    lane = lanes.loop
     vectors = [source for source in inputs if lane is not None and source.strides[lane] != ZERO]
     candidates = [loop for loop in nest.parallel if loop != lane and nest.loops[loop] != Size(1)]
     for reused in (vectors, inputs):
@@ -171,7 +178,7 @@ def _rows_loop(nest: Nest, lanes: Tile) -> int | None:
 
 def _is_matrix_vector(nest: Nest, lanes: Tile) -> bool:
     """Whether one input is read along the lanes and another is the same for all of them."""
-    loop = lanes.vector_loop
+    loop = lanes.loop
     if loop is None or loop in nest.reductions or lanes.width == 1:
         return False
     strides = [source.strides[loop] for source in nest.statements[0].inputs if isinstance(source, Access)]

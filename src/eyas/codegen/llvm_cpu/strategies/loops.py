@@ -6,34 +6,19 @@ One workgroup, no vectors of ours (LLVM finds some). Slow is allowed here; faili
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, memref, scf
 
 from eyas.codegen.common.bufferize import bufferize, inline_body
-from eyas.codegen.common.kernel import Kernel
-from eyas.codegen.common.strategy import GridAxis
+from eyas.codegen.common.strategies.loops import PlainLoops
 from eyas.codegen.llvm_cpu.interface import BAD_DATA, Interface, new_status, report
 from eyas.codegen.llvm_cpu.strategies.base import Strategy
 from eyas.ir.walk import find_ops
-from eyas.targets import Target
 
 
 @dataclass(frozen=True)
-class Loops(Strategy):
-    name: ClassVar[str] = "loops"
-    takes_matrices: ClassVar[bool] = True
-    works_in_place: ClassVar[bool] = False
-
-    @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Loops:
-        return cls()
-
-    @property
-    def grid(self) -> tuple[GridAxis, ...]:
-        return ()
-
+class Loops(PlainLoops, Strategy):
     def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
         block = function.regions[0].blocks[0]
         name = mlir.StringAttr(function.attributes["sym_name"]).value

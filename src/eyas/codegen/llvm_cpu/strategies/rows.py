@@ -10,11 +10,13 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.combine import combiner_of
+from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.distribute import distribute
-from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
+from eyas.codegen.common.kernel import Access, Nest, Statement
 from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size
+from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.llvm_cpu.schedule import nest_is_scalar, why_not_across_lanes
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
 from eyas.targets import Target
 
@@ -28,11 +30,13 @@ class Rows(NestStrategy):
     name: ClassVar[str] = "rows"
 
     @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Rows | str:
-        if kernel is None:
-            return "not expressible as loop nests"
+    def choose(cls, found: Analysis, target: Target) -> Rows | str:
+        block = found.block_of_products
+        kernel = found.kernel(block)
+        if isinstance(kernel, str):
+            return NO_NESTS
         tiles = [choose_tile(nest, target, kernel.common_of(number)) for number, nest in enumerate(kernel.nests)]
-        return cls(kernel, Schedule(tuple(tiles), distribute(kernel, tiles)))
+        return cls(kernel, Schedule(tuple(tiles), distribute(kernel, tiles, target), block=block))
 
 
 def choose_tile(nest: Nest, target: Target, shared: int = 0) -> Tile:
@@ -89,20 +93,6 @@ def _accumulators(nest: Nest, loop: int, width: int) -> int:
     return vectors
 
 
-def nest_is_scalar(nest: Nest) -> bool:
-    """Whether a body or type rules vectors out."""
-    for access in nest.accesses:
-        if not isinstance(access.storage.element, mlir.FloatType | mlir.IntegerType):
-            return True
-    # A complex number may live between two statements, or inside one, without being stored.
-    for statement in nest.statements:
-        bodies = [] if statement.body is None else list(statement.body.operations)
-        types = [result.type for view in bodies for result in view.operation.results]
-        if any(isinstance(type_, mlir.ComplexType) for type_ in [*statement.element_types, *types]):
-            return True
-    return False
-
-
 def vector_width(nest: Nest, loop: int, target: Target) -> int:
     """Lanes for a loop: the register by the widest stored element, and no wider than the loop needs."""
     bits = max([32] + [_bits(type_) for statement in nest.statements for type_ in statement.element_types])
@@ -135,19 +125,11 @@ def _is_strided(nest: Nest, loop: int) -> bool:
 def _lane_reduction(nest: Nest) -> int | None:
     """A reduction that may run across lanes: contiguous or constant inputs, and a combiner that allows it."""
     statement = nest.statements[0]
-    if len(nest.statements) != 1 and any(s.reductions for s in nest.statements[1:]):
-        return None
-    if not statement.reductions or combiner_of(statement.body, len(statement.inputs)) is None:
-        return None
-    if _has_assert(statement.body):
-        return None
     for loop in reversed(statement.reductions):
+        if why_not_across_lanes(nest, loop) is not None:
+            return None
         inputs = [source for source in statement.inputs if isinstance(source, Access)]
         if inputs and all(source.strides[loop] in (Size(0), Size(1)) for source in inputs):
             if any(source.strides[loop] == Size(1) for source in inputs):
                 return loop
     return None
-
-
-def _has_assert(body: mlir.Block | None) -> bool:
-    return body is not None and any(op.operation.name == "cf.assert" for op in body.operations)

@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from torch_mlir import ir as mlir
-
+from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.distribute import distribute_windows
 from eyas.codegen.common.kernel import Access, Kernel, Nest
-from eyas.codegen.common.schedule import Schedule, Tile
+from eyas.codegen.common.schedule import Panels, Schedule, Tile
 from eyas.codegen.common.sizes import Size, product
-from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.common.windows import Window, windows_of
-from eyas.codegen.llvm_cpu.emit import emit_kernel
-from eyas.codegen.llvm_cpu.interface import Interface
-from eyas.codegen.llvm_cpu.schedule import check_schedule
+from eyas.codegen.llvm_cpu.emit import NestEmitter
 from eyas.codegen.llvm_cpu.sliding import SMALL_WINDOW, SlidingNest, row_tiles
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
 from eyas.codegen.llvm_cpu.strategies.contraction import lone_sum, packable_weights, panel_operand, register_tile
@@ -27,63 +24,60 @@ from eyas.targets import Target
 
 # Tiles at the edges are code of their own each; a padding that needs more of them is not worth it.
 _MAX_LONE_TILES = 16
-_WORKGROUPS = 16
-_MINIMUM_POINTS = 40_000
 
 
 @dataclass(frozen=True)
 class Windows(NestStrategy):
     name: ClassVar[str] = "windows"
     part_of: ClassVar[str] = "contraction"
+    emitter: ClassVar[type[NestEmitter]] = SlidingNest
 
     @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Windows | str:
+    def choose(cls, found: Analysis, target: Target) -> Windows | str:
+        kernel = found.default
         nest = lone_sum(kernel)
-        if kernel is None or isinstance(nest, str):
+        if isinstance(kernel, str) or isinstance(nest, str):
             return str(nest)
         lanes = choose_tile(nest, target)
-        if lanes.vector_loop not in nest.parallel or lanes.width == 1:
+        if lanes.loop not in nest.parallel or lanes.width == 1:
             return "no channels that are contiguous"
         windows = windows_of(nest)
         if isinstance(windows, str):
             return windows
-        rows = _rows_loop(nest, windows, lanes.vector_loop)
+        rows = _rows_loop(nest, windows, lanes.loop)
         if rows is None:
             return "no windows that overlap or leave the image"
         tile = _tile(nest, lanes, rows, target)
         if (problem := why_not_sliding(nest, windows, tile)) is not None:
             return problem
-        return cls(kernel, Schedule((tile,), _grid(nest, tile)))
+        return cls(kernel, Schedule((tile,), distribute_windows(kernel, tile, target)))
 
     @classmethod
-    def from_attribute(cls, schedule: mlir.DictAttr, kernel: Kernel | None) -> Windows | str:
-        if kernel is None:
-            return "it is not expressible as loop nests"
-        read = Schedule.from_attribute(schedule, kernel)
-        if (problem := check_schedule(read, kernel)) is not None:
+    def check(cls, schedule: Schedule, kernel: Kernel) -> str | None:
+        nest = lone_sum(kernel)
+        windows = windows_of(nest) if isinstance(nest, Nest) else nest
+        if isinstance(nest, str) or isinstance(windows, str):
+            return f"tiles: the dispatch has no windows: {windows}"
+        if (problem := super().check(schedule, kernel)) is not None:
             return problem
-        windows = windows_of(kernel.nests[0])
-        if isinstance(windows, str):
-            return windows
-        if any(axis.loop == read.tiles[0].unroll_loop for axis in read.grid):
-            return "workgroups divide the loop of the rows"
-        return why_not_sliding(kernel.nests[0], windows, read.tiles[0]) or cls(kernel, read)
+        (tile,) = schedule.tiles
+        for number, axis in enumerate(schedule.grid):
+            if axis.loop == tile.unroll_loop:
+                return f"grid[{number}].loop is {axis.loop}; workgroups cannot divide the rows (unroll_loop) of windows"
+        if tile.loop not in nest.parallel:
+            return f"tiles[0].loop is {tile.loop}; the lanes of windows are channels, a parallel loop"
+        if (problem := why_not_sliding(nest, windows, tile)) is not None:
+            return f"tiles[0].unroll_loop is {tile.unroll_loop} with unroll {tile.unroll}: {problem}"
+        return None
 
     @property
-    def packable(self) -> tuple[int, ...]:
+    def packable(self) -> tuple[Panels, ...]:
         return packable_weights(self.kernel, self.schedule)
-
-    def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
-        with mlir.InsertionPoint(module.body), function.operation.location:
-            name = mlir.StringAttr(function.attributes["sym_name"]).value
-            interface = Interface(name, len(self.kernel.scalar_arguments))
-            emit_kernel(self.kernel, self.schedule, interface, SlidingNest)
-            interface.finish()
 
 
 def why_not_sliding(nest: Nest, windows: list[Window], tile: Tile) -> str | None:
     """Why the nest cannot be emitted as a sliding window with this tile, or None."""
-    rows, lanes = tile.unroll_loop, tile.vector_loop
+    rows, lanes = tile.unroll_loop, tile.loop
     if rows is None or nest.loops[rows].static is None or lanes is None:
         return "no rows of known number"
     if any(statement.reductions for statement in nest.statements[1:]):
@@ -134,14 +128,14 @@ def _tile(nest: Nest, lanes: Tile, rows: int, target: Target) -> Tile:
     weights = panel_operand(nest, tile)
     if weights is None:
         return tile
-    apart = (tile.vector_loop, tile.unroll_loop)
+    apart = (tile.loop, tile.unroll_loop)
     inside = [loop for loop in nest.parallel if loop not in apart and weights.strides[loop] == Size(0)]
     return replace(tile, inside=tuple(inside))
 
 
 def _has_filters(nest: Nest, lanes: Tile, rows: int) -> bool:
     """Whether pixels are the same for all lanes and weights the same for all rows, as in a contraction."""
-    loop = lanes.vector_loop
+    loop = lanes.loop
     assert loop is not None
     inputs = [access for access in nest.statements[0].inputs if isinstance(access, Access)]
     pixels = any(access.strides[loop] == Size(0) for access in inputs)
@@ -153,28 +147,4 @@ def _tile_of_channels(nest: Nest, lanes: Tile, rows: int, target: Target) -> Til
     extent = nest.loops[rows].static or 1
     most = 16 if target.vector_registers >= 32 else 6
     tiles = -(-extent // most)
-    return Tile(lanes.width, lanes.vector_loop, 1, rows, -(-extent // tiles))
-
-
-def _grid(nest: Nest, tile: Tile) -> tuple[GridAxis, ...]:
-    """Workgroups along the loops around the rows, then along the lanes."""
-    steps = {tile.vector_loop: tile.lanes}
-    points = product(nest.loops).static
-    wanted = _WORKGROUPS if points is None else min(_WORKGROUPS, points // _MINIMUM_POINTS)
-    axes: list[GridAxis] = []
-    count = 1
-    outer = [loop for loop in nest.parallel if loop not in (tile.unroll_loop, tile.vector_loop)]
-    for loop in (*outer, tile.vector_loop):
-        assert loop is not None
-        if len(axes) == 3 or count >= wanted:
-            break
-        extent, step = nest.loops[loop].static, steps.get(loop, 1)
-        if extent is None:
-            axes.append(GridAxis(loop, nest.loops[loop], step))
-            continue
-        blocks = -(-extent // step)
-        pieces = min(blocks, -(-wanted // count))
-        if pieces > 1:
-            axes.append(GridAxis(loop, nest.loops[loop], -(-blocks // pieces) * step))
-            count *= -(-extent // axes[-1].tile)
-    return tuple(reversed(axes))
+    return Tile(lanes.width, lanes.loop, 1, rows, -(-extent // tiles))

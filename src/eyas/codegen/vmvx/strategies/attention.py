@@ -6,13 +6,10 @@ A block of query rows goes through all nests before the next one, so that its sc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from eyas.codegen.common.distribute import distribute
 from eyas.codegen.common.kernel import Kernel, Nest
-from eyas.codegen.common.schedule import Schedule, Tile
-from eyas.codegen.common.sizes import product
-from eyas.codegen.common.strategy import GridAxis
+from eyas.codegen.common.schedule import Tile
+from eyas.codegen.common.strategies.attention import BlocksOfRows
 from eyas.codegen.vmvx.emit import NestEmitter
 from eyas.codegen.vmvx.emit_product import ProductEmitter
 from eyas.codegen.vmvx.products import Product, product_of
@@ -21,22 +18,13 @@ from eyas.codegen.vmvx.strategies.nests import NestStrategy
 from eyas.codegen.vmvx.strategies.rows import choose_tile
 from eyas.targets import Target
 
-_ENOUGH_WORKGROUPS = 4
-
 
 @dataclass(frozen=True)
-class Attention(NestStrategy):
-    name: ClassVar[str] = "attention"
-
+class Attention(BlocksOfRows, NestStrategy):
     @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Attention | str:
+    def tile(cls, kernel: Kernel, number: int, target: Target) -> Tile:
         del target
-        if kernel is None:
-            return "not expressible as loop nests"
-        if not kernel.block:
-            return "no rows that go through several nests in blocks"
-        tiles = [_tile(kernel, number) for number in range(len(kernel.nests))]
-        return cls(kernel, Schedule(tuple(tiles), _grid(kernel, tiles))).tried()
+        return _tile(kernel, number)
 
     @property
     def emitters(self) -> list[type[NestEmitter]]:
@@ -45,7 +33,7 @@ class Attention(NestStrategy):
 
 
 def _is_product(nest: Nest, tile: Tile) -> bool:
-    lane = tile.vector_loop
+    lane = tile.loop
     return lane is not None and isinstance(product_of(nest, lane, tile.unroll_loop), Product)
 
 
@@ -58,13 +46,3 @@ def _tile(kernel: Kernel, number: int) -> Tile:
         if not isinstance(tile, str):
             return tile
     return choose_tile(kernel, number)
-
-
-def _grid(kernel: Kernel, tiles: list[Tile]) -> tuple[GridAxis, ...]:
-    """One head a workgroup, so that what all of its blocks read is made once; rows are cut where heads are few."""
-    nest = kernel.nests[-1]
-    heads = [GridAxis(loop, nest.loops[loop], 1) for loop in range(min(kernel.shared, 3))]
-    count = product([axis.extent for axis in heads]).static
-    if count is None or count < _ENOUGH_WORKGROUPS:
-        return distribute(kernel, tiles)
-    return tuple(reversed(heads))

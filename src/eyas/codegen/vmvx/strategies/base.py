@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common import strategy as common
+from eyas.codegen.common.strategies import base
 from eyas.module.vmvx_assembler import Assembler
 
 MICROKERNELS = "microkernels"
@@ -16,7 +16,7 @@ MICROKERNELS = "microkernels"
 
 
 @dataclass(frozen=True)
-class Strategy(common.Strategy):
+class Strategy(base.Strategy):
     """One way to lower a dispatch to bytecode."""
 
     part_of: ClassVar[str] = MICROKERNELS

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.distribute import distribute_panels
 from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.panels import why_not_packed
-from eyas.codegen.common.schedule import Schedule, Tile
+from eyas.codegen.common.schedule import Panels, Schedule, Tile
 from eyas.codegen.common.sizes import ONE, ZERO, Size
 from eyas.codegen.common.sizes import product as product_of_sizes
+from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.common.windows import Window
 from eyas.codegen.vmvx.emit import NestEmitter
 from eyas.codegen.vmvx.emit_product import ProductEmitter
@@ -38,10 +40,10 @@ class Contraction(NestStrategy):
     name: ClassVar[str] = "contraction"
 
     @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Contraction | str:
-        del target
-        if kernel is None:
-            return "not expressible as loop nests"
+    def choose(cls, found: Analysis, target: Target) -> Contraction | str:
+        kernel = found.default
+        if isinstance(kernel, str):
+            return NO_NESTS
         if len(kernel.nests) != 1:
             return "more than one loop nest"
         stripped = without_padding(kernel.nests[0])
@@ -51,12 +53,18 @@ class Contraction(NestStrategy):
         tile = product_tile(nest, nest.parallel, windows)
         if isinstance(tile, str):
             return tile
-        grid = distribute_panels(kernel, replace(tile, width=_COLUMNS))
+        grid = distribute_panels(kernel, replace(tile, width=_COLUMNS), target)
         chosen = cls(kernel, Schedule((tile,), grid))
         rows = product_of_sizes([nest.loops[loop] for loop in (tile.unroll_loop, *tile.inside) if loop is not None])
         if chosen.is_copied and rows.static is not None and rows.static < _MIN_COPIED_ROWS:
             return f"{rows} rows, too few to copy the columns into panels for"
         return chosen.tried()
+
+    @classmethod
+    def check(cls, schedule: Schedule, kernel: Kernel) -> str | None:
+        if len(kernel.nests) != 1:
+            return "tiles: the dispatch has more than one loop nest"
+        return super().check(schedule, kernel)
 
     @property
     def emitters(self) -> list[type[NestEmitter]]:
@@ -65,28 +73,30 @@ class Contraction(NestStrategy):
     @property
     def product(self) -> Product:
         tile = self.schedule.tiles[0]
-        assert tile.vector_loop is not None
+        assert tile.loop is not None
         stripped = without_padding(self.kernel.nests[0])
         assert not isinstance(stripped, str)
-        found = product_of(stripped[0], tile.vector_loop, tile.unroll_loop)
+        found = product_of(stripped[0], tile.loop, tile.unroll_loop)
         assert isinstance(found, Product)
         return found
 
     @property
     def is_copied(self) -> bool:
         """Whether each block of columns is first copied into panels."""
-        lane, found = self.schedule.tiles[0].vector_loop, self.product
+        lane, found = self.schedule.tiles[0].loop, self.product
         assert lane is not None
         return STEPS[found.kind] > 1 or found.right.strides[lane] != ONE
 
     @property
-    def packable(self) -> tuple[int, ...]:
+    def packable(self) -> tuple[Panels, ...]:
         if self.is_copied:
             return ()
-        binding = self.product.right.storage.binding
+        binding, (tile,) = self.product.right.storage.binding, self.schedule.tiles
         if binding is None or why_not_packed(self.kernel, self.schedule.tiles, binding):
             return ()
-        return (binding,)
+        if any(axis.loop == tile.loop and axis.tile % tile.lanes for axis in self.schedule.grid):
+            return ()
+        return () if binding in self.schedule.packed_bindings else (Panels(binding, tile.lanes),)
 
 
 def product_tile(

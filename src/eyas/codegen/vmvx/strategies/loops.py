@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.kernel import Kernel
-from eyas.codegen.common.strategy import GridAxis
+from eyas.codegen.common.strategies.loops import PlainLoops
 from eyas.codegen.vmvx.scalar import lower_to_scalars
 from eyas.codegen.vmvx.strategies.base import Strategy
 from eyas.module.vmvx_assembler import Assembler
@@ -16,20 +14,7 @@ from eyas.targets import Target
 
 
 @dataclass(frozen=True)
-class Loops(Strategy):
-    name: ClassVar[str] = "loops"
-    part_of: ClassVar[str] = ""
-    takes_matrices: ClassVar[bool] = True
-    works_in_place: ClassVar[bool] = False
-
-    @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Loops:
-        return cls()
-
-    @property
-    def grid(self) -> tuple[GridAxis, ...]:
-        return ()
-
+class Loops(PlainLoops, Strategy):
     def lower(self, function: mlir.OpView, asm: Assembler) -> None:
         lower_to_scalars(function, asm)
 

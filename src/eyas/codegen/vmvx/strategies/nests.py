@@ -10,8 +10,7 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Kernel, Unsupported
 from eyas.codegen.common.schedule import Schedule
-from eyas.codegen.common.strategy import GridAxis
-from eyas.codegen.vmvx.blocks import in_blocks
+from eyas.codegen.common.strategies import nests
 from eyas.codegen.vmvx.builder import Builder
 from eyas.codegen.vmvx.emit import NestEmitter, emit_kernel
 from eyas.codegen.vmvx.schedule import check_schedule
@@ -24,26 +23,12 @@ Nested = TypeVar("Nested", bound="NestStrategy")
 
 
 @dataclass(frozen=True)
-class NestStrategy(Strategy):
+class NestStrategy(nests.NestStrategy, Strategy):
     """A strategy that emits loop nests under a schedule."""
 
-    kernel: Kernel
-    schedule: Schedule
-
     @classmethod
-    def from_attribute(cls: type[Nested], schedule: mlir.DictAttr, kernel: Kernel | None) -> Nested | str:
-        if kernel is None:
-            return "it is not expressible as loop nests"
-        in_blocks(kernel)
-        read = Schedule.from_attribute(schedule, kernel)
-        return check_schedule(read, kernel) or cls(kernel, read).tried()
-
-    def schedule_attribute(self) -> mlir.DictAttr:
-        return self.schedule.to_attribute()
-
-    @property
-    def grid(self) -> tuple[GridAxis, ...]:
-        return self.schedule.grid
+    def check(cls, schedule: Schedule, kernel: Kernel) -> str | None:
+        return check_schedule(schedule, kernel)
 
     @property
     def emitters(self) -> Sequence[type[NestEmitter]]:
@@ -60,7 +45,6 @@ class NestStrategy(Strategy):
         return builder
 
     def tried(self: Nested) -> Nested | str:
-        """Itself, or why it cannot be lowered after all."""
         try:
             builder = self._built()
             trial = Assembler("trial", 64, max(len(self.kernel.scalar_arguments), 1), range(64))
@@ -75,7 +59,7 @@ class NestStrategy(Strategy):
         if tile is None:
             return ""
         panels = " panels" if self.schedule.packed else " staged" if self.schedule.staged else ""
-        return f"columns={_loop(tile.vector_loop)} rows={_loop(tile.unroll_loop)} by={tile.unroll}{panels}"
+        return f"columns={_loop(tile.loop)} rows={_loop(tile.unroll_loop)} by={tile.unroll}{panels}"
 
 
 def _loop(loop: int | None) -> str:

@@ -8,12 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.combine import combiner_of
 from eyas.codegen.common.distribute import distribute
 from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import ONE, ZERO, Size
-from eyas.codegen.vmvx.blocks import in_blocks
+from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.vmvx.blocks import block_of_rows
+from eyas.codegen.vmvx.schedule import gives_boxes
 from eyas.codegen.vmvx.strategies.nests import NestStrategy
 from eyas.module.vmvx_isa import MAX_ELEMENTS, PANEL
 from eyas.targets import Target
@@ -32,13 +35,13 @@ class Rows(NestStrategy):
     name: ClassVar[str] = "rows"
 
     @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Rows | str:
-        del target
-        if kernel is None:
-            return "not expressible as loop nests"
-        in_blocks(kernel)
+    def choose(cls, found: Analysis, target: Target) -> Rows | str:
+        block = block_of_rows(found)
+        kernel = found.kernel(block)
+        if isinstance(kernel, str):
+            return NO_NESTS
         tiles = [choose_tile(kernel, number) for number in range(len(kernel.nests))]
-        return cls(kernel, Schedule(tuple(tiles), distribute(kernel, tiles))).tried()
+        return cls(kernel, Schedule(tuple(tiles), distribute(kernel, tiles, target), block=block)).tried()
 
 
 def choose_tile(kernel: Kernel, number: int) -> Tile:
@@ -54,7 +57,7 @@ def choose_tile(kernel: Kernel, number: int) -> Tile:
     best: tuple[float, Tile] | None = None
     for lane in [*own, None]:
         for row in [*(loop for loop in rows if loop != lane), None]:
-            if not _allowed(nest, lane, row):
+            if not gives_boxes(nest, lane, row):
                 continue
             turns = lane is not None and row is not None and _turns(nest, lane, row)
             tile = Tile(PANEL, lane, 1, row, _TURNED_ROWS if turns else 1)
@@ -65,23 +68,13 @@ def choose_tile(kernel: Kernel, number: int) -> Tile:
     return best[1]
 
 
-def _allowed(nest: Nest, lane: int | None, row: int | None) -> bool:
-    """A guard gives a box only where it does not change along both loops, nor backwards."""
-    for access in nest.all_accesses:
-        for guard in access.guards:
-            along = [0 if loop is None else guard.coefficients[loop] for loop in (lane, row)]
-            if all(along) or min(along) < 0:
-                return False
-    return True
-
-
 def _turns(nest: Nest, lane: int, row: int) -> bool:
     return any(access.strides[row] == ONE and access.strides[lane] not in (ZERO, ONE) for access in nest.all_accesses)
 
 
 def _cost(nest: Nest, tile: Tile, block: int | None) -> float:
     """Cycles for the whole nest, roughly."""
-    lane, row = tile.vector_loop, tile.unroll_loop
+    lane, row = tile.loop, tile.unroll_loop
     columns = 1 if lane is None else min(_extent(nest.loops[lane]), MAX_ELEMENTS // tile.unroll)
     extent = 1 if row is None else block or _extent(nest.loops[row])
     rows = min(extent, max(1, MAX_ELEMENTS // columns))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.distribute import distribute_transforms
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import ONE
-from eyas.codegen.common.transform import TileTransform, transform_of
-from eyas.codegen.llvm_cpu.strategies.transforms import distribute_tiles
+from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.common.transform import TileTransform, check_transform, transform_of
 from eyas.codegen.vmvx.emit import NestEmitter
 from eyas.codegen.vmvx.emit_transform import TransformEmitter
 from eyas.codegen.vmvx.strategies.nests import NestStrategy
@@ -23,18 +25,22 @@ class Transforms(NestStrategy):
     takes_matrices: ClassVar[bool] = True
 
     @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Transforms | str:
-        del target
-        if kernel is None:
-            return "not expressible as loop nests"
+    def choose(cls, found: Analysis, target: Target) -> Transforms | str:
+        kernel = found.default
+        if isinstance(kernel, str):
+            return NO_NESTS
         transform = transform_of(kernel.nests[0]) if len(kernel.nests) == 1 else None
         if transform is None:
             return "no transform of tiles"
         tile = _tile(kernel, transform)
         if tile is None:
             return "no contiguous loop outside of the tiles"
-        grid = distribute_tiles(kernel, tile, transform, whole=tile.unroll_loop)
+        grid = distribute_transforms(kernel, tile, transform, target)
         return cls(kernel, Schedule((tile,), grid)).tried()
+
+    @classmethod
+    def check(cls, schedule: Schedule, kernel: Kernel) -> str | None:
+        return check_transform(schedule, kernel) or super().check(schedule, kernel)
 
     @property
     def emitters(self) -> list[type[NestEmitter]]:

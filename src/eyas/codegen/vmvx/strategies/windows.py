@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.distribute import distribute
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import ONE
+from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.vmvx.emit import NestEmitter
 from eyas.codegen.vmvx.emit_sum import why_no_rows, without_padding
 from eyas.codegen.vmvx.emit_window import LEVELS, WindowEmitter, pooled_of
@@ -22,10 +24,10 @@ class Windows(NestStrategy):
     name: ClassVar[str] = "windows"
 
     @classmethod
-    def choose(cls, kernel: Kernel | None, target: Target) -> Windows | str:
-        del target
-        if kernel is None:
-            return "not expressible as loop nests"
+    def choose(cls, found: Analysis, target: Target) -> Windows | str:
+        kernel = found.default
+        if isinstance(kernel, str):
+            return NO_NESTS
         if len(kernel.nests) != 1 or not kernel.nests[0].statements[0].reductions:
             return "no window that is summed up"
         stripped = without_padding(kernel.nests[0])
@@ -34,9 +36,9 @@ class Windows(NestStrategy):
         nest, windows = stripped
         reason = "no channels that are neighbours"
         for lane in reversed(nest.parallel):
-            found = pooled_of(nest, lane, None)
-            if isinstance(found, str):
-                reason = found
+            pooled = pooled_of(nest, lane, None)
+            if isinstance(pooled, str):
+                reason = pooled
                 continue
             rows = [
                 loop
@@ -49,8 +51,14 @@ class Windows(NestStrategy):
             if len(nest.statements[0].reductions) < LEVELS and not windows:
                 return "no window of two dimensions"
             tile = Tile(PANEL, lane, 1, rows[-1] if rows else None, UNIT_ROWS if rows else 1)
-            return cls(kernel, Schedule((tile,), distribute(kernel, [tile]))).tried()
+            return cls(kernel, Schedule((tile,), distribute(kernel, [tile], target))).tried()
         return reason
+
+    @classmethod
+    def check(cls, schedule: Schedule, kernel: Kernel) -> str | None:
+        if len(kernel.nests) != 1 or not kernel.nests[0].statements[0].reductions:
+            return "tiles: the dispatch has no window that is summed up"
+        return super().check(schedule, kernel)
 
     @property
     def emitters(self) -> list[type[NestEmitter]]:

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from eyas.codegen.common.backend import generalized, kernel_of
+from eyas.codegen.common.analysis import Analysis, generalized
 from eyas.codegen.common.kernel import Kernel
-from eyas.codegen.common.schedule import Schedule, Tile
+from eyas.codegen.common.schedule import GridAxis, Panels, Schedule, Tile
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.common.strategy import GridAxis
 from eyas.codegen.vmvx.compile import BACKEND
 from eyas.codegen.vmvx.emit_product import longest_inside
 from eyas.codegen.vmvx.schedule import check_schedule
@@ -102,8 +101,8 @@ def test_strategy_of(text, name):
 def test_a_product_has_columns_and_rows_and_wants_panels():
     chosen, _ = select(matmul(100, 50, 9))
     (tile,) = chosen.schedule.tiles
-    assert (tile.vector_loop, tile.unroll_loop, tile.unroll) == (1, 0, 8)
-    assert chosen.packable == (1,)
+    assert (tile.loop, tile.unroll_loop, tile.unroll) == (1, 0, 8)
+    assert chosen.packable == (Panels(1, 16),)
 
 
 SUM = """
@@ -136,7 +135,7 @@ def test_the_longest_loop_of_a_sum_is_innermost():
     assert [nest.loops[loop].static for loop in nest.statements[0].reductions] == [8, 2, 2]
     ordered = longest_inside(nest, chosen.product, list(nest.statements[0].reductions))
     assert [nest.loops[loop].static for loop in ordered] == [2, 2, 8]
-    longer = [Size(extent) for extent in (4, 64, 8, 2, 16)]
+    longer = tuple(Size(extent) for extent in (4, 64, 8, 2, 16))
     assert longest_inside(replace(nest, loops=longer), chosen.product, [2, 3, 4]) == [2, 3, 4]
 
 
@@ -145,26 +144,33 @@ def test_elements_that_tiles_do_not_have_are_named():
     assert any("complex" in reason for reason in rejected), rejected
 
 
-def kernel(text: str) -> Kernel:
+def analysis(text: str) -> Analysis:
     one = function(text)
     with one.context, mlir.Location.unknown():
-        found = kernel_of(one, [])
-    assert found is not None
+        return Analysis.of(one)
+
+
+def kernel(text: str) -> Kernel:
+    found = analysis(text).default
+    assert isinstance(found, Kernel)
     return found
 
 
 @pytest.mark.parametrize(
     ("schedule", "reason"),
     [
-        (Schedule(()), "0 tiles for 1 loop nests"),
-        (Schedule((Tile(8, 1, 1, 0, 8),)), "width 8"),
-        (Schedule((Tile(16, 7, 1, 0, 8),)), "columns along loop 7"),
-        (Schedule((Tile(16, 1, 1, 1, 8),)), "rows and columns along loop 1"),
-        (Schedule((Tile(16, 1, 1, 0, 1000),)), "1000 rows"),
-        (Schedule((Tile(16, 1, 1, 0, 8, (2,)),)), "loop 2 inside"),
-        (Schedule((Tile(16, 1, 1, 0, 8),), (GridAxis(2, Size(9), 1),)), "grid over loop 2"),
-        (Schedule((Tile(16, 1, 1, 0, 8),), (GridAxis(1, Size(50), 8),), (1,)), "do not hold whole panels"),
-        (Schedule((Tile(16, 1, 1, 0, 8),), (), (0,)), "binding 0 cannot lie in panels"),
+        (Schedule(()), "tiles has 0 tiles; it must have one for each of the 1 loop nests"),
+        (Schedule((Tile(8, 1, 1, 0, 8),)), "tiles[0].width is 8; for tile instructions it is always 16"),
+        (Schedule((Tile(16, 1, 2, 0, 8),)), "tiles[0].vectors is 2"),
+        (Schedule((Tile(16, 7, 1, 0, 8),)), "tiles[0].loop is 7; allowed are the loops [0, 1, 2]"),
+        (Schedule((Tile(16, 1, 1, 1, 8),)), "tiles[0].unroll_loop is 1; allowed are the loops [0, 2]"),
+        (Schedule((Tile(16, 1, 1, 0, 1000),)), "tiles[0].unroll is 1000"),
+        (Schedule((Tile(16, 1, 1, 0, 8, (2,)),)), "tiles[0].inside is [2]"),
+        (Schedule((Tile(16, 1, 1, 0, 8),), (GridAxis(2, 1),)), "grid[0].loop is 2; allowed are the loops [0, 1]"),
+        (Schedule((Tile(16, 1, 1, 0, 8),), (GridAxis(1, 8),), (Panels(1, 16),)), "whole panels of 16 lanes"),
+        (Schedule((Tile(16, 1, 1, 0, 8),), (), (Panels(0, 16),)), "packed[0].binding is 0"),
+        (Schedule((Tile(16, 1, 1, 0, 8),), (), (Panels(1, 32),)), "packed[0].lanes is 32"),
+        (Schedule((Tile(16, 1, 1, 0, 8),), (), (), (1,)), "staged is [1]"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -177,5 +183,5 @@ def test_a_noted_schedule_is_read_back():
     chosen, _ = select(text)
     with chosen.kernel.nests[0].statements[0].location.context:
         noted = chosen.schedule_attribute()
-        again = type(chosen).from_attribute(noted, kernel(text))
+        again = type(chosen).from_attribute(noted, analysis(text))
     assert again.schedule == chosen.schedule

@@ -1,0 +1,73 @@
+"""One function cuts every kernel into workgroups: how many, along which loops, and that it knows the cores."""
+
+from __future__ import annotations
+
+import pytest
+
+from eyas.codegen.common.distribute import ELEMENTS, HEADS, PRODUCTS, WINDOWS, cut
+from eyas.codegen.common.schedule import GridAxis
+from eyas.codegen.common.sizes import Size
+
+
+def sizes(*extents: int | str) -> tuple[Size, ...]:
+    return tuple(Size(1, (0,)) if isinstance(extent, str) else Size(extent) for extent in extents)
+
+
+def workgroups(loops, axes) -> int:
+    count = 1
+    for axis in axes:
+        count *= -(-loops[axis.loop].static // axis.tile)
+    return count
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(1, 16), (2, 16), (4, 16), (16, 64), (64, 256), (192, 768)])
+def test_more_cores_get_more_workgroups(cores, expected):
+    loops = sizes(6144, 4096)
+    axes = cut(loops, (0, 1), {}, 6144 * 4096, ELEMENTS, cores)
+    assert workgroups(loops, axes) == expected
+
+
+@pytest.mark.parametrize("cores", [2, 64])
+def test_small_work_is_not_cut(cores):
+    assert cut(sizes(100, 100), (0, 1), {}, 10_000, ELEMENTS, cores) == ()
+    assert cut(sizes(0, 100), (0, 1), {}, 0, ELEMENTS, cores) == ()
+
+
+def test_a_workgroup_has_enough_to_do_however_many_cores_there_are():
+    loops = sizes(1024, 100)
+    axes = cut(loops, (0, 1), {}, 102_400, ELEMENTS, 192)
+    assert 102_400 / workgroups(loops, axes) >= ELEMENTS.points
+
+
+def test_pieces_are_whole_steps_and_cover_the_loop():
+    for extent in (1, 7, 49, 50, 1000, 1023):
+        for step in (1, 4, 6, 16, 64):
+            for axis in cut(sizes(extent, 10**6), (0,), {0: step}, 10**9, PRODUCTS, 2):
+                assert axis.tile % step == 0 and axis.tile < extent
+
+
+def test_a_second_loop_is_cut_when_the_first_is_short():
+    loops = sizes(3, 200, 1000)
+    axes = cut(loops, (0, 1), {1: 8}, 600_000, ELEMENTS, 2)
+    # The loop that is cut last is the fastest axis.
+    assert [axis.loop for axis in axes] == [1, 0] and axes[1] == GridAxis(0, 1)
+    assert 12 <= workgroups(loops, axes) <= 24  # whole steps of 8
+
+
+def test_at_most_three_axes():
+    assert len(cut(sizes(2, 2, 2, 2, 10**6), range(5), {}, 16 * 10**6, ELEMENTS, 64)) == 3
+
+
+def test_loops_of_unknown_extent():
+    axes = cut(sizes("n", 64, 1024), (0, 1, 2), {}, None, ELEMENTS, 2)
+    # The piece has some 32,768 points; the other loop is cut into what the guess of four pieces leaves to do.
+    assert axes == (GridAxis(1, 16), GridAxis(0, 1))
+    (axis,) = cut(sizes("n", 16), (0,), {0: 6}, None, ELEMENTS, 2)
+    assert axis == GridAxis(0, 32_768 // 16 // 6 * 6)
+    # A dynamic batch is often of one image, so the others are cut as if it were.
+    assert cut(sizes("n", 64, 1024), (0, 1), {}, None, WINDOWS, 2) == (GridAxis(1, 4), GridAxis(0, 1))
+
+
+def test_kinds_of_kernels_differ_in_their_grain():
+    assert PRODUCTS.workgroups(None, 2) == 24 and PRODUCTS.workgroups(10**6, 2) == 6
+    assert HEADS.workgroups(None, 16) == 32 and ELEMENTS.workgroups(None, 16) == 64
