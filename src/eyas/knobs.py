@@ -29,15 +29,7 @@ def cache_folder() -> Path | None:
 
 def cache_limit_bytes(default: int) -> int:
     """How large the cache may grow: EYAS_CACHE_LIMIT is a number of bytes, or one with K, M, G or T."""
-    given = os.environ.get("EYAS_CACHE_LIMIT", "").strip()
-    if not given:
-        return default
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", given, re.IGNORECASE)
-    if match is None:
-        raise UsageError(
-            f"EYAS_CACHE_LIMIT is '{given}'; give a number of bytes, or one with a unit such as 512M or 4G"
-        )
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    return _bytes("EYAS_CACHE_LIMIT", default)
 
 
 HOST_LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
@@ -54,6 +46,33 @@ def host() -> str | None:
     return given or None
 
 
+def compile_seconds() -> float:
+    """Processor time that code generation may take for a small dispatch before it is stopped and done in a safer way:
+    EYAS_COMPILE_SECONDS, 120 by default. Larger dispatches have more, in proportion."""
+    given = os.environ.get("EYAS_COMPILE_SECONDS", "").strip() or "120"
+    if not re.fullmatch(r"\d+(\.\d+)?", given) or not float(given):
+        raise UsageError(f"EYAS_COMPILE_SECONDS is '{given}'; give a number of seconds above 0")
+    return float(given)
+
+
+def compile_memory_bytes() -> int:
+    """Memory that code generation of one dispatch may take: EYAS_COMPILE_MEMORY, as EYAS_CACHE_LIMIT is written; by
+    default half of the machine's, and at least 4G."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return _bytes("EYAS_COMPILE_MEMORY", max(machine // 2, 4 << 30))
+
+
+def compiles_in_process() -> bool:
+    """EYAS_COMPILE_IN_PROCESS=1: LLVM runs in this process, for debuggers; nothing then contains its death."""
+    return os.environ.get("EYAS_COMPILE_IN_PROCESS", "").strip().lower() not in ("", *_OFF)
+
+
+def planted_death() -> str:
+    """EYAS_PLANTED_DEATH, for tests: what a child that generates code does instead, such as `abort:conv:0,1` for
+    dispatches with `conv` in their names at the first two steps of caution (`codegen/planted.py`)."""
+    return os.environ.get("EYAS_PLANTED_DEATH", "")
+
+
 def vmvx_kernels() -> str | None:
     """Microkernels that devices run bytecode with: EYAS_VMVX_KERNELS is the name of a set, such as `portable`."""
     return os.environ.get("EYAS_VMVX_KERNELS", "").strip() or None
@@ -65,3 +84,13 @@ def vmvx_width() -> int | None:
     if given and given not in ("1", "2", "4", "8"):
         raise UsageError(f"EYAS_VMVX_WIDTH is '{given}'; allowed are 1, 2, 4 and 8")
     return int(given) if given else None
+
+
+def _bytes(name: str, default: int) -> int:
+    given = os.environ.get(name, "").strip()
+    if not given:
+        return default
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", given, re.IGNORECASE)
+    if match is None:
+        raise UsageError(f"{name} is '{given}'; give a number of bytes, or one with a unit such as 512M or 4G")
+    return int(float(match[1]) * _UNITS[match[2].upper()])

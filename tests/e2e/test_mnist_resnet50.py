@@ -41,6 +41,7 @@ def finished(digits, tmp_path_factory):
         yield run
 
 
+@pytest.mark.long
 def test_steps_agree_with_pytorch(digits, finished):
     model = network().train().double()
     optimiser, loss = train.optimiser(model, SMALL), torch.nn.CrossEntropyLoss()
@@ -66,6 +67,7 @@ def test_steps_agree_with_pytorch(digits, finished):
             )
 
 
+@pytest.mark.long
 def test_a_run_that_was_killed_goes_on(digits, finished, tmp_path, monkeypatch):
     monkeypatch.setattr(train, "KEEP_EVERY", 4)
     run = train.Run(tmp_path, SMALL)
@@ -88,6 +90,7 @@ def test_a_run_that_was_killed_goes_on(digits, finished, tmp_path, monkeypatch):
     assert train.Run(tmp_path, train.Settings()).losses == [], "other settings begin anew"
 
 
+@pytest.mark.long
 def test_the_trained_network_runs_as_a_module_of_its_own(digits, finished):
     model = finished.trained()
     few = data.Digits(digits.images[:20], digits.labels[:20])
@@ -104,7 +107,7 @@ def step_folder(digits, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("engine", ["eager", "vmvx"])
+@pytest.mark.parametrize("engine", ["eager", pytest.param("vmvx", marks=pytest.mark.long)])
 def test_a_step_is_held_to_gradients_in_f64(step_folder, engine):
     session = engines.ENGINES[engine].open("training", step_folder, 1)
     (loss,) = session.results(session.call())
@@ -127,6 +130,7 @@ def test_a_wrong_gradient_is_refused(step_folder):
         gradients.check({**moments, "fc.bias": moments["fc.bias"] * np.nan}, path)
 
 
+@pytest.mark.long
 def test_jax_has_the_same_network(digits):
     jax = pytest.importorskip("jax")
     from examples.mnist_resnet50 import jax_model

@@ -97,3 +97,72 @@ def test_hundreds_of_steps_stay_a_loop(kind: str, target: str):
     short = check(layer, (torch.randn(4, 2, 16),), target=target)
     long = check(layer, (torch.randn(300, 2, 16),), target=target)
     assert len(long.manifest["kernels"]) == len(short.manifest["kernels"]) < 12
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+@pytest.mark.parametrize(
+    ("kind", "steps", "options"),
+    [("lstm", 7, {}), ("lstm", 8, {"bidirectional": True}), ("gru", 9, {"num_layers": 2}), ("rnn", 2, {})],
+)
+def test_steps_with_much_work_are_dispatches(kind: str, steps: int, options: dict[str, Any], target: str):
+    """States of even and odd numbers of steps, read and written by turns, and states that are rows of the result."""
+    torch.manual_seed(0)
+    calls = [(torch.randn(steps, 3, 32),) for _ in range(2)]
+    module = check(KINDS[kind](32, 96, **options), *calls, target=target)
+    assert any("_loop_0_" in kernel["name"] for kernel in module.manifest["kernels"])
+    assert not any("while" in kernel["name"] for kernel in module.manifest["kernels"])
+
+
+class Decoder(nn.Module):
+    """Steps that read a tensor that all of them see, swap two states, and write two rows."""
+
+    def forward(self, start: torch.Tensor, xs: torch.Tensor, memory: torch.Tensor) -> Any:
+        from torch._higher_order_ops.scan import scan
+
+        def step(carry: tuple, x: torch.Tensor) -> tuple:
+            left, right = carry
+            new = torch.tanh(left @ memory + x)
+            return (right + 0.0, new), (new * 2, new + right)
+
+        return scan(step, (start, start * 2), xs)
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+def test_scan_with_captured_tensors(target: str):
+    torch.manual_seed(0)
+    check(Decoder(), (torch.randn(4, 64), torch.randn(5, 4, 64), torch.randn(64, 64) / 8), target=target)
+
+
+POWERS = """
+func.func @main(%w: tensor<32x32xf64>, %a: tensor<32x32xf64>, %b: tensor<32x32xf64>) -> (tensor<32x32xf64>, tensor<32x32xf64>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant {trips} : index
+  %r:3 = scf.while (%i = %c0, %x = %a, %y = %b) : (index, tensor<32x32xf64>, tensor<32x32xf64>) -> (index, tensor<32x32xf64>, tensor<32x32xf64>) {{
+    %go = arith.cmpi slt, %i, %n : index
+    scf.condition(%go) %i, %x, %y : index, tensor<32x32xf64>, tensor<32x32xf64>
+  }} do {{
+  ^bb0(%i: index, %x: tensor<32x32xf64>, %y: tensor<32x32xf64>):
+    %z = linalg.matmul ins(%w, %x : tensor<32x32xf64>, tensor<32x32xf64>) outs(%y : tensor<32x32xf64>) -> tensor<32x32xf64>
+    %j = arith.addi %i, %c1 : index
+    scf.yield %j, %z, %x : index, tensor<32x32xf64>, tensor<32x32xf64>
+  }}
+  return %r#1, %r#2 : tensor<32x32xf64>, tensor<32x32xf64>
+}}
+"""  # noqa: E501 - lines of IR are as long as they are
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+@pytest.mark.parametrize("trips", [1, 2, 5])
+def test_states_alone(trips: int, target: str, tmp_path):
+    """No rows: one state becomes the other, and the arguments stay as they are."""
+    (tmp_path / "powers.mlir").write_text(POWERS.format(trips=trips))
+    w, x, y = np.random.default_rng(0).standard_normal((3, 32, 32)) / 8
+    given = [array.copy() for array in (w, x, y)]
+    module = eyas.compile(str(tmp_path / "powers.mlir"), target=target)
+    actual = module(w, x, y)
+    for _ in range(trips):
+        x, y = w @ x + y, x
+    for left, right in zip([*actual, *module(*given)], [x, y, x, y], strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
+    assert trips == 1 or any("_loop_0_" in kernel["name"] for kernel in module.manifest["kernels"])

@@ -308,6 +308,12 @@ def short_vmvx_products(monkeypatch):
     return (mlp(), ()), "contraction", "h"
 
 
+@pytest.fixture(autouse=True)
+def faults_are_in_this_process(monkeypatch):
+    """What is planted here is not known to child processes."""
+    monkeypatch.setenv("EYAS_COMPILE_IN_PROCESS", "1")
+
+
 FAULTS = [
     wrong_layout,
     dropped_op,

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.fuzz.check import Outcome, check
 from tests.fuzz.graph import Graph
 
-from eyas.codegen.worker import _receive, _send
+from eyas.codegen.worker import receive, send
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 60.0
@@ -32,11 +32,11 @@ class Checker:
         assert child.stdin is not None and child.stdout is not None
         begin = time.perf_counter()
         try:
-            _send(child.stdin, graph)
+            send(child.stdin, graph)
             if not select.select([child.stdout], [], [], TIMEOUT_S)[0]:
                 self.close()
                 return Outcome("hung", f"not done after {TIMEOUT_S:.0f} s", seconds=TIMEOUT_S)
-            return _receive(child.stdout)
+            return receive(child.stdout)
         except (EOFError, BrokenPipeError):
             return Outcome("crashed", self._epitaph(), seconds=time.perf_counter() - begin)
 
@@ -82,10 +82,10 @@ def main() -> None:
     os.dup2(2, 1)
     while True:
         try:
-            graph = _receive(sys.stdin.buffer)
+            graph = receive(sys.stdin.buffer)
         except EOFError:
             return
-        _send(output, check(graph))
+        send(output, check(graph))
 
 
 if __name__ == "__main__":

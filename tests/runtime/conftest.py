@@ -1,4 +1,5 @@
-"""Builds of the C core that the tests drive: a plain one and one with sanitizers, both kept between runs."""
+"""Builds of the C core that the tests drive: a plain one and one with sanitizers, kept between runs, and the same that
+`make test-c` makes (runtime/tests/run.sh)."""
 
 from __future__ import annotations
 
@@ -40,5 +41,5 @@ def plain_build() -> Path:
 
 @pytest.fixture(scope="session")
 def sanitized_build() -> Path:
-    options = ("-DEYAS_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=RelWithDebInfo")
+    options = ("-DEYAS_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug")
     return build("asan", "all", *options)

@@ -147,3 +147,28 @@ def test_memory_of_tensors_that_are_dropped_comes_back(device: eyas.Device):
         y = module(x, x)
         y.numpy()
     assert resident_bytes() - before < 40e6, "100 results of 4 MB each"
+
+
+class Pair(torch.nn.Module):
+    """Nested results, and an argument that is written to."""
+
+    def forward(self, x, seen):
+        seen.add_(x.sum())
+        return {"double": x + x, "parts": (x * 3, x.sum())}
+
+
+def test_the_hosts_arrays_go_there_and_results_come_back(device: eyas.Device):
+    module = eyas.compile(Pair(), (torch.ones(40, 50), torch.zeros(())), device=device)
+    x, seen = torch.randn(40, 50), torch.zeros(())
+    for as_host, kind in ((lambda t: t, torch.Tensor), (lambda t: t.numpy(), np.ndarray)):
+        out = module(as_host(x), as_host(seen))
+        assert isinstance(out["double"], kind) and np.allclose(np.asarray(out["parts"][0]), x.numpy() * 3)
+    assert np.isclose(seen.item(), 2 * x.sum().item(), rtol=1e-4), "both calls wrote to it"
+    kept = module.on_device(x, seen)
+    assert isinstance(kept["double"], eyas.DeviceTensor) and isinstance(kept["parts"][1], eyas.DeviceTensor)
+    assert torch.equal(kept["double"].torch(), x + x)
+    assert np.isclose(seen.item(), 3 * x.sum().item(), rtol=1e-4), "this one, too"
+    again = module.submit(kept["double"], seen).result()
+    assert torch.equal(again["parts"][0].torch(), 6 * x)
+    with pytest.raises(CallError, match="argument 1 is written to by the model, but cannot be"):
+        module(x, device.put(seen))

@@ -36,15 +36,11 @@ def built_tests(folder) -> list[str]:
     return sorted(str(p) for p in folder.glob("*_test") if p.name.startswith(("vm_", "module_")))
 
 
-def test_c_tests(plain_build):
+def test_c_tests_without_sanitizers(plain_build):
+    """As users run the code; `make test-c` runs them all with sanitizers."""
     assert built_tests(plain_build)
     for test in built_tests(plain_build):
         run([test])
-
-
-def test_c_tests_with_sanitizers(sanitized_build):
-    for test in built_tests(sanitized_build):
-        run([test], env=ASAN)
 
 
 def test_library_is_small_and_needs_only_libc(plain_build, tmp_path):

@@ -95,8 +95,9 @@ def test_nothing_runs_here() -> None:
         run(fat(ELSEWHERE, TOO_NEW))
     text = str(caught.value)
     assert "none of the module's 2 variants runs on device local-task" in text
-    assert f"{ELSEWHERE} needs the format elf-z80" in text
-    assert f"{TOO_NEW} needs the CPU feature 'time-travel'" in text and "vmvx" in text
+    assert f"{ELSEWHERE}: it has the format elf-z80" in text
+    assert f"{TOO_NEW}: it needs the CPU feature 'time-travel'" in text
+    assert text.count("compile the model") == 1 and text.endswith("vmvx, which runs on every CPU")
 
 
 def test_a_module_of_one_program_has_no_variants() -> None:

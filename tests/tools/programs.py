@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import cpus
 import ml_dtypes
 import numpy as np
 
@@ -14,13 +15,16 @@ import eyas
 LOOPS = ("contraction", "rows")
 """Strategies to disable so that plain loops are left."""
 
+WIDEST = next(reversed(cpus.TARGETS))
+
 WAYS = {
-    "default": {},
-    "loops": {"disable": LOOPS},
+    **{name: {"target": target} for name, target in cpus.TARGETS.items()},
+    "loops": {"target": cpus.TARGETS[WIDEST], "disable": LOOPS},
     "vmvx": {"target": "vmvx"},
     "vmvx loops": {"target": "vmvx", "disable": ("microkernels",)},
 }
-"""How each program is compiled: keywords of `eyas.compile`."""
+"""How each program is compiled: keywords of `eyas.compile`. Machine code is made for CPUs that are named here, and not
+for whatever this machine is."""
 
 NUMPY = {
     "f64": np.float64,
@@ -116,14 +120,14 @@ def assert_both(
 ) -> eyas.Module:
     """All `WAYS` give `expected`; tolerances of 0 mean bit for bit.
 
-    `strategy` is the one that the program's only kernel must have by default. Returns the default module.
+    `strategy` is the one that the program's only kernel must have on every CPU. Returns the module for the widest.
     """
     wanted = [expected] if isinstance(expected, np.ndarray) else list(expected)
     modules = {kind: eyas.compile(text, **options) for kind, options in WAYS.items()}
     for kind, module in modules.items():
         strategies = {kernel["strategy"] for kernel in module.manifest["kernels"]}
         assert strategies <= {"loops"} or "loops" not in kind, (kind, strategies)
-        if strategy is not None and kind == "default":
+        if strategy is not None and kind in cpus.TARGETS:
             assert strategies == {strategy}, module.manifest["kernels"]
         given = module(*inputs)
         given = [given] if isinstance(given, np.ndarray) else list(given)
@@ -131,7 +135,12 @@ def assert_both(
         for one, other in zip(given, wanted, strict=True):
             assert (one.shape, one.dtype) == (other.shape, other.dtype), kind
             compare(one, other, rtol, atol, kind)
-    return modules["default"]
+    return modules[WIDEST]
+
+
+def compiled(text: str) -> list[eyas.Module]:
+    """A program as machine code for each CPU of `WAYS`, and as plain loops."""
+    return [eyas.compile(text, **options) for options in WAYS.values() if options["target"] != "vmvx"]
 
 
 def compare(given: np.ndarray, wanted: np.ndarray, rtol: float, atol: float, kind: str = "") -> None:

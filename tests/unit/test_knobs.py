@@ -1,4 +1,4 @@
-"""Environment variables: where the cache is and how large, what this machine is taken for, what runs bytecode."""
+"""Environment variables: the cache, this machine, what runs bytecode, what code generation may take."""
 
 from __future__ import annotations
 
@@ -70,3 +70,22 @@ def test_no_other_file_reads_the_environment():
     runtime = sources.parents[1] / "runtime"
     asking = {path.name for path in (runtime / "src").rglob("*.c") if "getenv(" in path.read_text()}
     assert asking <= {"cpu_features.c"}, "EYAS_HOST, which knobs.py names"
+
+
+def test_limits_of_code_generation(monkeypatch):
+    monkeypatch.delenv("EYAS_COMPILE_SECONDS", raising=False)
+    monkeypatch.delenv("EYAS_COMPILE_MEMORY", raising=False)
+    assert knobs.compile_seconds() == 120 and knobs.compile_memory_bytes() >= 4 << 30
+    monkeypatch.setenv("EYAS_COMPILE_SECONDS", "2.5")
+    monkeypatch.setenv("EYAS_COMPILE_MEMORY", "900M")
+    assert knobs.compile_seconds() == 2.5 and knobs.compile_memory_bytes() == 900 << 20
+    for text in ("0", "soon", "-1"):
+        monkeypatch.setenv("EYAS_COMPILE_SECONDS", text)
+        with pytest.raises(UsageError, match=f"EYAS_COMPILE_SECONDS is '{text}'"):
+            knobs.compile_seconds()
+
+
+@pytest.mark.parametrize(("text", "expected"), [("", False), ("0", False), ("off", False), ("1", True)])
+def test_code_generation_in_this_process(monkeypatch, text, expected):
+    monkeypatch.setenv("EYAS_COMPILE_IN_PROCESS", text)
+    assert knobs.compiles_in_process() is expected

@@ -76,7 +76,11 @@ static bool can_run(const eyas_variant_requirements_t* v, eyas_hal_device_t* dev
     eyas_status_t status =
         eyas_hal_device_check_code(device, e->format, e->features, e->feature_count);
     if (!status) continue;
-    append(why, "; %s: %s", v->variant.target, eyas_status_message(status));
+    // What to do about it is said once, for all variants.
+    const char* message = eyas_status_message(status);
+    const char* advice = strstr(message, ": compile");
+    const size_t length = advice ? (size_t)(advice - message) : strlen(message);
+    append(why, "; %s: %.*s", v->variant.target, (int)length, message);
     eyas_status_free(status);
     return false;
   }

@@ -97,7 +97,7 @@ int main(int argument_count, char** arguments) {
   };
   static const char* const names[] = {"nothing", "spin"};
   static const eyas_dispatch_fn_t functions[] = {nothing, spin};
-  static const char* const drivers[] = {"local-sync", "local-task"};  // these take functions
+  static const char* const drivers[] = {"local-sync", "local-task"};  // they run functions
   for (size_t driver = 0; driver < 2; ++driver) {
     const eyas_hal_option_t threads = {
         .name = "threads", .number = argument_count > 1 ? (uint64_t)atoi(arguments[1]) : 0};

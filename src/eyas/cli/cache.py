@@ -18,7 +18,7 @@ def command(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Show or clear the compilation cache; EYAS_CACHE=FOLDER|off and EYAS_CACHE_LIMIT=4G set it up."""
+    """Show or clear the compilation cache. EYAS_CACHE=FOLDER|off and EYAS_CACHE_LIMIT=4G set it up."""
     from eyas import knobs
     from eyas.cache.store import DEFAULT_LIMIT_BYTES, KINDS, Store, why_not
 

@@ -40,7 +40,7 @@ def command(
         bool, typer.Option("--measure", help="Measure the machine's limits again, which else happens once.")
     ] = False,
 ) -> None:
-    """Show what each dispatch of a call does, takes and could take, and why it is not faster."""
+    """Show where the time of a call goes, and why it is not less."""
     from eyas.explain.compare import read_report
     from eyas.explain.measure import explain
 

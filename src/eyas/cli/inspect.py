@@ -201,5 +201,7 @@ def _print_kernels(kernels: list[dict[str, Any]]) -> None:
     for kernel in kernels:
         flops = f", {kernel['flops'] / 1e6:.2f} MFLOP" if kernel.get("flops") else ""
         print(f"\n{kernel['name']}: {kernel['strategy']} {kernel['knobs']}{flops}, {kernel.get('dispatches', '?')} x")
+        if "given_up" in kernel:
+            print(f"    not as it should be: {kernel['given_up']}")
         for reason in kernel["rejected"]:
             print(f"    not {reason}")

@@ -11,12 +11,14 @@ from typing import Annotated
 
 import typer
 
+import eyas
 from eyas.cli import bench, cache, compile, devices, explain, inspect, opt, run, targets, verify, version
 from eyas.errors import EXTRA_OF, EyasError, MissingPackageError
 
 app = typer.Typer(
     name="eyas",
     help="Compile machine-learning models and run them.",
+    epilog="Try `eyas compile model.onnx -o model.eyas`, then `eyas run model.eyas`; `eyas COMMAND -h` says more.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -27,9 +29,18 @@ for command in (compile, run, bench, explain, verify, inspect, opt, targets, dev
     app.command(command.NAME)(command.command)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"eyas {eyas.__version__}")
+        raise typer.Exit()
+
+
 @app.callback()
 def _global_options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; allowed anywhere.")] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
     pass
 

@@ -11,7 +11,7 @@ from eyas.cache.compiler import Compiler, this_compiler
 from eyas.cache.digest import key_of
 from eyas.cache.store import OBJECTS, Store
 from eyas.codegen.common.backend import CompiledDispatch
-from eyas.codegen.worker import Job
+from eyas.codegen.jobs import Job
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(CompiledDispatch) if field.name != "object")
 
@@ -34,6 +34,8 @@ class DispatchCache:
         if not jobs or not self._compiler.is_current:
             return
         for job, one in zip(jobs, compiled, strict=True):
+            if one.given_up:  # the next compilation may fare better
+                continue
             self._store.write(OBJECTS, self._key(job), _encode(one))
         self._store.trim()
 

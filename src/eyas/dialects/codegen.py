@@ -19,6 +19,9 @@ REMARKS = "codegen.remarks"
 PACKABLE = "codegen.packable"
 """On an executable: bindings that its strategy would read faster in panels, when they are weights."""
 
+COPIES_RESULTS = "codegen.copies_results"
+"""On an executable: plain loops compute a result in memory of its own, since it may lie where an operand does."""
+
 
 class Codegen(Dialect, name="codegen"):
     pass

@@ -109,6 +109,23 @@ Upstream's call is used as it is because IRDL, in which Python dialects are decl
 types.
 """
 
+LOOP = "flow.loop"
+"""On a `func.call`: the function that each step of a loop runs. The call's operands are tensors whose rows are read,
+states to begin with, and what all steps see; its results are tensors whose rows are written, and the last states. The
+function takes the rows, the states and the rest, and gives what `ROWS` and `STATES` name."""
+
+TRIPS = "flow.trips"
+"""On a loop's call: how many steps it takes."""
+
+READS = "flow.reads"
+"""On a loop's call: (start, step) for each tensor whose rows are read: step t reads row start + step * t."""
+
+ROWS = "flow.rows"
+"""On a loop's call: (result of the function, start, step) for each tensor whose rows are written."""
+
+STATES = "flow.states"
+"""On a loop's call: the function's result that is the next value, for each state."""
+
 EXECUTABLE = "flow.executable"
 """Marks a private function that dispatches call."""
 
@@ -130,6 +147,10 @@ def initial_key(state: str) -> str:
 
 def is_dispatch(op: mlir.Operation | mlir.OpView) -> bool:
     return op.operation.name == "func.call" and DISPATCH in op.operation.attributes
+
+
+def is_loop(op: mlir.Operation | mlir.OpView) -> bool:
+    return op.operation.name == "func.call" and LOOP in op.operation.attributes
 
 
 def is_executable(op: mlir.Operation | mlir.OpView) -> bool:

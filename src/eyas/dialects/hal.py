@@ -24,12 +24,16 @@ class CommandBufferType(Hal.Type, name="command_buffer"):
     """Recorded work."""
 
 
+IMAGE = "hal.image"
+"""Not a field of the op below: IRDL has no constraint for dense elements."""
+
+
 class ExecutableOp(Hal.Operation, name="executable"):
     """One image with all kernels of the program for one target.
 
     `exports` is a list of dictionaries: name, bindings, constants, grid (per axis: factor, push-constant ordinals,
-    piece), strategy, knobs, rejected. `features` are what the CPU must have, separated by commas. `image` is the
-    machine code as bytes in hexadecimal.
+    piece), strategy, knobs, rejected. `features` are what the CPU must have, separated by commas. The attribute
+    `hal.image` has the bytes of the code, as a tensor of i8.
     """
 
     sym_name: mlir.StringAttr
@@ -37,7 +41,6 @@ class ExecutableOp(Hal.Operation, name="executable"):
     format: mlir.StringAttr
     features: mlir.StringAttr
     exports: mlir.ArrayAttr
-    image: mlir.StringAttr
 
 
 class ArgumentOp(Hal.Operation, name="argument", traits=[Pure]):
@@ -142,6 +145,26 @@ class SubmitOp(Hal.Operation, name="submit"):
 
     command_buffer: Operand[CommandBufferType]
     table: Sequence[Operand[BufferType]]
+
+
+class LoopOp(Hal.Operation, name="loop"):
+    """Runs a function of the program `trips` times, on rows of buffers and on state that it hands on.
+
+    Buffers: tensors whose rows are read, first states, what all steps see, tensors whose rows are written, then two
+    buffers for each state that is not a written row as well, which take turns. `counts` says how many there are of
+    each of the first four. `reads` holds (start, step, bytes of a row) for each of the first, `rows` (result of the
+    function, start, step, bytes of a row) for each of the fourth, `states` the result that is the next value.
+    """
+
+    buffers: Sequence[Operand[BufferType]]
+    offsets: Sequence[Operand[mlir.IndexType]]
+    lengths: Sequence[Operand[mlir.IndexType]]
+    body: mlir.FlatSymbolRefAttr
+    trips: mlir.IntegerAttr
+    counts: IntegersAttr
+    reads: IntegersAttr
+    rows: IntegersAttr
+    states: IntegersAttr
 
 
 class LoadOp(Hal.Operation, name="load"):

@@ -114,6 +114,25 @@ class DispatchOp(Stream.Operation, name="dispatch"):
         return False
 
 
+class LoopOp(Stream.Operation, name="loop"):
+    """Runs a function of the program `trips` times, on rows of resources and on state that it hands on.
+
+    Resources: tensors whose rows are read, first states, what all steps see, tensors whose rows are written, then two
+    buffers for each state that is not a written row as well, which take turns. `counts` says how many there are of
+    each of the first four. `reads` holds (start, step, bytes of a row) for each of the first, `rows` (result of the
+    function, start, step, bytes of a row) for each of the fourth, `states` the result that is the next value.
+    """
+
+    resources: Sequence[Operand[ResourceType]]
+    body: mlir.FlatSymbolRefAttr
+    trips: mlir.IntegerAttr
+    counts: IntegersAttr
+    reads: IntegersAttr
+    rows: IntegersAttr
+    states: IntegersAttr
+    access: IntegersAttr
+
+
 class CopyOp(Stream.Operation, name="copy"):
     """Copies all bytes of one resource to another of the same size."""
 

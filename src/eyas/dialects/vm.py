@@ -2,7 +2,7 @@
 
 The ops are made from the same table as the encoder, the runtime's decoder and the reference page (eyas.module.isa): one
 op for each instruction, registers as values of type i64 or `!vm.ref`, immediates as attributes. Control flow is
-upstream's `cf.br` and `cf.cond_br` on blocks without arguments.
+upstream's `cf.br` and `cf.cond_br`; arguments of blocks become moves.
 """
 
 from collections.abc import Sequence
@@ -70,6 +70,13 @@ class IsNullOp(Vm.Operation, name="is_null"):
     """Whether a reference is null. Only a `cf.cond_br` may use it, and is encoded with it as `br_null`."""
 
     ref: Operand[RefType]
+    result: Result[mlir.IntegerType[1]]  # pyright: ignore[reportGeneralTypeIssues]
+
+
+class IsNonzeroOp(Vm.Operation, name="is_nonzero"):
+    """Whether a register is not 0. Only a `cf.cond_br` may use it, and is encoded with it as `br_if`."""
+
+    value: Operand[I64]
     result: Result[mlir.IntegerType[1]]  # pyright: ignore[reportGeneralTypeIssues]
 
 

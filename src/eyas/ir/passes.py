@@ -36,9 +36,13 @@ class Pass:
         given = [
             f"{field.name.replace('_', '-')}={_print_option(getattr(self, field.name))}"
             for field in dataclasses.fields(self)
-            if field.compare and getattr(self, field.name) != field.default
+            if field.compare and getattr(self, field.name) != self.default_of(field)
         ]
         return self.name + ("{" + " ".join(given) + "}" if given else "")
+
+    def default_of(self, field: dataclasses.Field) -> Any:
+        """The value of an option that need not be said."""
+        return field.default
 
     def equipped(self, **tools: Any) -> Pass:
         """The same pass with those of the tools (the weights, a cache, ...) that it has fields for."""

@@ -2,7 +2,7 @@
 
 The table `OPS` below makes the Python encoder, decoder and disassembler (`assembler.py`), the C header that the
 runtime's decoder and verifier read (`runtime/tools/make_isa_headers.py`, run by CMake, never committed) and the
-reference page (`docs/make_vm.py`). This file imports nothing but the standard library, so that a build needs only
+reference page (`docs/make_tables.py`). This file imports nothing but the standard library, so that a build needs only
 Python.
 
 The machine. A function owns two register banks: 64-bit integers (start at 0) and references (start null). A reference
@@ -211,7 +211,12 @@ OPS: tuple[Op, ...] = (
     _op(0x43, "cmd_fill", "cmd:r target:b pattern:i width:u", "records a fill with a pattern of 1, 2, 4 or 8 bytes"),
     _op(0x44, "cmd_copy", "cmd:r source:b target:b", "records a copy; both ranges have one length and do not overlap"),
     _op(0x45, "cmd_end", "cmd:r", "closes the recording"),
-    _op(0x46, "submit", "cmd:r table:r*", "runs a closed command buffer with `table` for its slots, after all that was submitted before"),
+    _op(
+        0x46,
+        "submit",
+        "cmd:r table:r*",
+        "runs a closed command buffer with `table` for its slots, after all that was submitted before",
+    ),
     _op(
         0x48,
         "set_result",

@@ -1,7 +1,7 @@
 """The instruction set of VMVX, the portable target: one table, many uses.
 
 Like `isa.py`, this makes the Python assembler and disassembler, the C header for verifier and interpreter
-(`runtime/tools/make_isa_headers.py`, run by CMake, never committed) and the reference tables (`docs/make_vm.py`).
+(`runtime/tools/make_isa_headers.py`, run by CMake, never committed) and the reference tables (`docs/make_tables.py`).
 
 The machine runs one workgroup of one dispatch at a time.
 

@@ -38,6 +38,11 @@ class CompiledProgram:
         """That of the best variant."""
         return self.variants[0].manifest
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether a kernel is not what it should be, so that another compilation may do better."""
+        return any("given_up" in kernel for one in self.variants for kernel in one.manifest["kernels"])
+
     def write(self, target: str | Path | IO[bytes]) -> None:
         """Streams the module to a path or an open file; weights are never copied as a whole."""
         container.write_variants(target, self.variants, self.parameters)

@@ -82,17 +82,16 @@ def compile(request: Request, services: Services | None = None) -> Result:
             return Result(None, file)
         for watcher in services.watchers:
             stack.enter_context(watcher)
-        if staged.is_large:
-            from eyas.codegen.worker import prepare_workers
+        from eyas.codegen.children import prepare_children
 
-            prepare_workers()
+        prepare_children(request.targets[0], services.workers or (0 if staged.is_large else 1))
         program = staged.finish()
         if cache and not fingerprint and program.parameter_bytes <= cache.store.largest_bytes:
             fingerprint = attempt(lambda: program.fingerprint)
             if fingerprint and not services.dump and (file := cache.find(fingerprint)) is not None:
                 return Result(None, file)
         compiled, seconds = _compile(program, request, services)
-        file = cache.keep(fingerprint, compiled.write) if cache and fingerprint else None
+        file = cache.keep(fingerprint, compiled.write) if cache and fingerprint and not compiled.gave_up else None
         return Result(compiled, file, seconds)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from torch_mlir import ir as mlir
 
-from eyas.dialects import vm
+from eyas.dialects import hal, vm
+from eyas.errors import CompileError
 from eyas.ir.walk import find_ops, functions
 from eyas.module import isa
-from eyas.module.assembler import Assembler, Direct, Label, ProgramBuilder, Slot
+from eyas.module.assembler import I64, Assembler, Direct, Label, ProgramBuilder, Slot
 from eyas.module.isa import Access, Alloc, Element, Kind
 from eyas.module.program import ExecutableRef, Export, Parameter, Program, Signature, State
 
@@ -31,13 +33,19 @@ def encode_program(
         features = tuple(filter(None, executable.features.value.split(",")))
         name = executable.sym_name.value
         builder.executable(ExecutableRef(name, executable.format.value, exports, features))
-        images[name] = bytes.fromhex(executable.image.value)
+        images[name] = _image(executable)
     ordinals = {key: builder.parameter(parameter) for key, parameter in parameters.items()}
     state_ordinals = {key: builder.state(state) for key, state in (states or {}).items()}
     for function in functions(module):
         name = function.attributes["sym_name"].value
         _FunctionEncoder(builder.function(name, signatures[name]), ordinals, state_ordinals).run(function)
     return builder.finish(), images
+
+
+def _image(executable: mlir.OpView) -> bytes:
+    if hal.IMAGE not in executable.attributes:
+        raise CompileError(f"executable '{executable.sym_name.value}' has no attribute '{hal.IMAGE}' with its code")
+    return np.asarray(mlir.DenseIntElementsAttr(executable.attributes[hal.IMAGE])).tobytes()
 
 
 class _FunctionEncoder:
@@ -49,6 +57,9 @@ class _FunctionEncoder:
     def run(self, function: mlir.OpView) -> None:
         blocks = list(function.regions[0].blocks)
         self.labels = {block: self.asm.label() for block in blocks}
+        for argument in (argument for block in blocks for argument in block.arguments):
+            is_integer = isinstance(argument.type, mlir.IntegerType)
+            self.registers[argument] = self.asm.i64() if is_integer else self.asm.ref()
         for position, block in enumerate(blocks):
             self.asm.bind(self.labels[block])
             following = blocks[position + 1] if position + 1 < len(blocks) else None
@@ -57,20 +68,47 @@ class _FunctionEncoder:
 
     def _encode(self, op: mlir.OpView, following: mlir.Block | None) -> None:
         name = op.operation.name
-        if name == "func.return" or isinstance(op, vm.IsNullOp):
+        if name == "func.return" or isinstance(op, (vm.IsNullOp, vm.IsNonzeroOp)):
             return
         if name == "cf.br":
+            self._move(list(op.operation.operands), op.operation.successors[0])
             self._jump(op.operation.successors[0], following)
         elif name == "cf.cond_br":
-            condition = op.operands[0].owner.opview
-            assert isinstance(condition, vm.IsNullOp), "the host program branches on null references only"
-            self.asm.br_null(self.registers[condition.ref], self.labels[op.operation.successors[0]])
-            self._jump(op.operation.successors[1], following)
+            self._branch(op)
         elif name == "vm.const_i64":
             # Constants live in registers of their own that are set at the entry, so any block may read them.
             self.registers[op.operation.results[0]] = self.asm.const(op.attributes["value"].value)
         else:
             self._encode_instruction(op, isa.BY_NAME[name.removeprefix("vm.")])
+
+    def _branch(self, op: mlir.OpView) -> None:
+        taken, other = op.operation.successors
+        count = len(taken.arguments)
+        arguments = list(op.operation.operands)[1:]
+        condition = op.operands[0].owner.opview
+        # Moves belong to one way only.
+        there = self.asm.label()
+        if isinstance(condition, vm.IsNullOp):
+            self.asm.br_null(self.registers[condition.ref], there)
+        else:
+            self.asm.br_if(self.registers[condition.value], there)
+        self._move(arguments[count:], other)
+        self.asm.br(self.labels[other])
+        self.asm.bind(there)
+        self._move(arguments[:count], taken)
+        self.asm.br(self.labels[taken])
+
+    def _move(self, values: list[mlir.Value], block: mlir.Block) -> None:
+        """Gives a block its arguments, all at once: what is overwritten but still needed is set aside first."""
+        targets = [self.registers[argument] for argument in block.arguments]
+        sources = [self.registers[value] for value in values]
+        moves = [(t, s) for t, s in zip(targets, sources, strict=True) if t is not s]
+        kept = {(type(s), int(s)): self._copy(s) for _, s in moves if any(s is t for t, _ in moves)}
+        for target, source in moves:
+            self._copy(kept.get((type(source), int(source)), source), target)
+
+    def _copy(self, source: Any, target: Any = None) -> Any:
+        return self.asm.mov(target, source) if isinstance(source, I64) else self.asm.mov_ref(target, source)
 
     def _jump(self, target: mlir.Block, following: mlir.Block | None) -> None:
         if target != following:

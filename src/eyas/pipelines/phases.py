@@ -75,7 +75,7 @@ def _make(name: str, **options: object) -> Pass:
 
 def _strategies(options: Options) -> dict[str, Any]:
     """What passes are told that ask which strategies there are."""
-    return {"target": str(options.target), "disable": options.disable}
+    return {"target": options.target, "disable": options.disable}
 
 
 def _bindings(options: Options) -> dict[str, Any]:
@@ -90,6 +90,7 @@ def _input(options: Options) -> list[Pass | Upstream]:
 def _optimize(options: Options) -> list[Pass | Upstream]:
     return [
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
+        _make("outline-loops"),
         _make("widen-accumulators"),
         _make("quantize-contractions"),
         _make("narrow-contractions"),
@@ -104,13 +105,13 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         Upstream("canonicalize,cse"),
         _make("compose-copies"),
         Upstream("canonicalize,cse"),
-        _make("fuse-attention"),
+        _make("fuse-attention", target=options.target),
     ]
 
 
 def _change_filters(options: Options) -> list[Pass | Upstream]:
     """What filters go through in `evaluate-constants`; in each call it would cost more than it saves."""
-    return [_make("fold-scales"), _make("winograd", target=str(options.target))]
+    return [_make("fold-scales"), _make("winograd", target=options.target)]
 
 
 def _dispatch(options: Options) -> list[Pass | Upstream]:
@@ -127,7 +128,12 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
         _make("fold-index-ranges"),
         Upstream("canonicalize,cse"),
         _make("convert-reshapes-to-flow"),
-        _make("form-dispatches", fuse="form-dispatches" not in options.disable, **_bindings(options)),
+        _make(
+            "form-dispatches",
+            target=options.target,
+            fuse="form-dispatches" not in options.disable,
+            **_bindings(options),
+        ),
         _make("pack-bindings", **_bindings(options)),
         _make("outline-dispatches"),
         Upstream("cse"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyas.cache.store import Store
-from eyas.errors import UsageError
+from eyas.errors import CompileWarning, UsageError
 from eyas.targets import Target
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class WarnAsPython(Watcher):
     """Warnings as Python has them, which users can filter or make errors of."""
 
     def on_warning(self, message: str) -> None:
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        warnings.warn(message, CompileWarning, stacklevel=2)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ _MAIN_ONLY = "verification works on programs with one entry point"
 
 def main_block(module: mlir.Module) -> mlir.Block:
     """The body of the program's function."""
-    found = functions(module)
+    found = [one for one in functions(module) if "sym_visibility" not in one.attributes]  # bodies of loops are private
     assert len(found) == 1, _MAIN_ONLY
     return entry_block(found[0])
 

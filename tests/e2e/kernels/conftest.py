@@ -1,4 +1,4 @@
-"""Small linalg programs against NumPy, with every strategy on and with plain loops only.
+"""Small linalg programs against NumPy, for every width of vectors that this machine has, and with plain loops only.
 
 Tolerances: integers and copies bit for bit; sums of n terms to a small multiple of n roundings of the element type;
 transcendental functions to a few roundings more.

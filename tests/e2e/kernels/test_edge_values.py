@@ -8,8 +8,6 @@ import programs as p
 import pytest
 from kernel_texts import FOLDS, binary_text, matmul_text, reduction_text, softmax, softmax_text
 
-import eyas
-
 
 def test_nan_and_infinity_pass_through(rng):
     x = np.array([1.0, np.nan, np.inf, -np.inf, -0.0, 1e-40, 3e38] * 5, np.float32)
@@ -82,7 +80,7 @@ def test_rank_zero(rng):
 
 
 def test_dynamic_matmul_at_several_sizes(rng):
-    modules = [eyas.compile(matmul_text("?", 33, "?"), disable=disable) for disable in ((), p.LOOPS)]
+    modules = p.compiled(matmul_text("?", 33, "?"))
     for m, n in [(1, 1), (2, 17), (17, 2), (7, 100), (100, 33), (64, 64), (0, 5), (5, 0)]:
         x, y = p.random_array(rng, (m, 33), "f32"), p.random_array(rng, (33, n), "f32")
         for module in modules:
@@ -105,7 +103,7 @@ def test_dynamic_elementwise_transpose_and_reduction(rng):
         "w", [("y", a, identity)], ("s", "tensor<?xf32>", p.affine(2, [0])), "pr", FOLDS["sum"][1], "f32"
     )
     text = p.main([("x", a)], dynamic_text(2, lines), [("z", a), ("w", "tensor<?xf32>")])
-    modules = [eyas.compile(text, disable=disable) for disable in ((), p.LOOPS)]
+    modules = p.compiled(text)
     for m, n in [(1, 1), (3, 7), (16, 16), (17, 33), (100, 2), (2, 100), (0, 4), (4, 0)]:
         x = p.random_array(rng, (m, n), "f32")
         for module in modules:
@@ -123,7 +121,7 @@ def test_dynamic_softmax_keeps_rows_apart(rng):
     )
     text = text.replace("tensor.empty() : tensor<?x?xf32>", "tensor.empty(%d0, %d1) : tensor<?x?xf32>")
     head, body = text.split("{\n", 1)
-    modules = [eyas.compile(head + "{\n" + dynamic_text(2, body), disable=disable) for disable in ((), p.LOOPS)]
+    modules = p.compiled(head + "{\n" + dynamic_text(2, body))
     for m, n in [(1, 1), (3, 7), (17, 33), (2, 1000)]:
         x = p.random_array(rng, (m, n), "f32")
         for module in modules:

@@ -180,3 +180,15 @@ def test_lists(eyas):
     assert {(d["kernels"], d["width"]) for d in eyas("devices", "--json").json} == {_core.vmvx()}
     assert eyas("version", "--json").json["eyas"] == eyas_package.__version__
     assert eyas("version").out.startswith("eyas ")
+
+
+def test_help_has_a_line_for_each_command_that_is_not_cut(eyas):
+    done = eyas("--help")
+    assert done.code == 0 and "..." not in done.out.replace("COMMAND [ARGS]...", ""), done.out
+    assert "eyas compile model.onnx -o model.eyas" in " ".join(done.out.split())
+
+
+def test_version_option(eyas):
+    import eyas as package
+
+    assert eyas("--version").out.strip() == f"eyas {package.__version__}"

@@ -27,6 +27,7 @@ def exp(tmp_path, monkeypatch):
 
 @pytest.fixture
 def wrong_exp(monkeypatch):
+    monkeypatch.setenv("EYAS_COMPILE_IN_PROCESS", "1")  # what is planted here is not known to child processes
     monkeypatch.setitem(expand_math._FUNCTIONS, "math.exp", lambda x: approximations.exp(x * 1.5))
 
 
@@ -34,6 +35,19 @@ def test_a_right_model(eyas, model):
     done = eyas("verify", model, "--seed", 3)
     assert done.code == 0 and "all within tolerance" in done.out and "linalg.matmul_0" in done.out
     assert "from seed 3" in done.err
+
+
+def test_long_names_stay_on_one_line(eyas, exp):
+    text = exp.read_text()
+    name = "a.module.with.a.very.long.path." * 8
+    for op in ("math.exp", "arith.addf"):
+        line = next(line for line in text.splitlines() if op in line)
+        text = text.replace(line, f'{line} loc("{name}{op}")')
+    exp.write_text(text)
+    done = eyas("verify", exp, "--input", "5x7xf32=random", "--no-reproducer")
+    assert done.code == 0, done
+    rows = [line for line in done.out.splitlines() if "float32[5,7]" in line]
+    assert len(rows) == 2 and all(name in row and row.rstrip().endswith("ok") for row in rows), done.out
 
 
 def test_a_wrong_model(eyas, exp, wrong_exp, tmp_path):

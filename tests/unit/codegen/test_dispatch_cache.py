@@ -9,8 +9,8 @@ import pytest
 from eyas.cache.compiler import Compiler
 from eyas.cache.store import OBJECTS, Store
 from eyas.codegen.dispatch_cache import DispatchCache, _decode, _encode
+from eyas.codegen.jobs import Job
 from eyas.codegen.llvm_cpu.compile import CompiledDispatch
-from eyas.codegen.worker import Job
 
 
 class Current(Compiler):

@@ -37,7 +37,7 @@ EXAMPLES = {
     "stream.barrier": '"stream.barrier"() : () -> ()',
     "stream.load": '%0 = "stream.load"(%r) {offset = 8 : i64, element = "i32"} : (!stream.resource) -> i64',
     "stream.result": '"stream.result"(%r, %n, %n) {index = 1 : i64, operandSegmentSizes = array<i32: 1, 2>} : (!stream.resource, index, index) -> ()',
-    "hal.executable": '"hal.executable"() {sym_name = "kernels", target = "llvm-cpu", format = "elf-x86_64", features = "avx", exports = [], image = "7f"} : () -> ()',
+    "hal.executable": '"hal.executable"() {sym_name = "kernels", target = "llvm-cpu", format = "elf-x86_64", features = "avx", exports = [], hal.image = dense<[127, 69]> : tensor<2xi8>} : () -> ()',
     "hal.argument": '%0 = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer',
     "hal.argument_dim": '%0 = "hal.argument_dim"() {index = 0 : i64, dim = 1 : i64} : () -> index',
     "hal.parameter": '%0 = "hal.parameter"() {key = "w"} : () -> !hal.buffer',

@@ -13,18 +13,20 @@ import programs as p  # noqa: E402
 from eyas.ir import make_context, parse_module  # noqa: E402
 from eyas.ir.walk import entry_block, functions  # noqa: E402
 from eyas.passes.dispatch.grouping import MAX_TENSORS, Forming, Role, form_groups, role_of  # noqa: E402
+from eyas.targets import Target  # noqa: E402
 
 A, S = p.tensor_type([32, 64]), p.tensor_type([32])
 ID, TR, ROW, COLUMN = p.affine(2, [0, 1]), p.affine(2, [1, 0]), p.affine(2, [0]), p.affine(2, [1])
+TARGET = Target.parse("llvm-cpu:x86_64:znver4")
 SUM = "%r = arith.addf %i0, %o : f32"
 HEAD = p.filled("init", [32, 64], "f32", "0.0") + p.filled("rows", [32], "f32", "0.0") + f"%e = tensor.empty() : {A}\n"
 
 
-def groups_of(arguments, lines, results):
+def groups_of(arguments, lines, results, target=None):
     """(names of results per group, reasons by name), with the roots."""
     module = parse_module(p.main(arguments, lines, results), make_context())
     block = entry_block(functions(module)[0])
-    groups, reasons = form_groups(block)
+    groups, reasons = form_groups(block, TARGET if target is None else Target.parse(target))
     names = {op: op.results[0].get_name().lstrip("%") for group in groups for op in group.ops}
     order = [[op.name.split(".")[1] for op in group.ops] for group in groups]
     return order, [reasons[op] for op in names if op in reasons], [group.root for group in groups]
@@ -142,7 +144,7 @@ def test_the_work_grows_with_the_program_and_not_with_its_square(branches: int):
                 lines += p.generic(f"b{layer}_{branch}", both, ("e", A, ID), "pp", add, "f32")
         results = [(f"b{layers - 1}_{branch}", A) for branch in range(branches)]
         module = parse_module(p.main(PAIR, lines, results), make_context())
-        forming = Forming()
+        forming = Forming(TARGET)
         ops = [view.operation for view in entry_block(functions(module)[0]).operations]
         for op in ops:
             forming.visit(op)
@@ -177,6 +179,36 @@ def test_a_dispatch_has_a_limit_of_tensors():
 
 
 @pytest.mark.parametrize(
+    ("target", "element", "longest"),
+    [
+        ("llvm-cpu:x86_64:znver4", "f32", 16_384),
+        ("llvm-cpu:x86_64:sapphirerapids", "f32", 16_384),
+        ("vmvx", "f32", 16_384),
+        ("llvm-cpu:x86_64:znver4", "f64", 8192),
+        ("llvm-cpu:x86_64:znver4", "f16", 16_384),  # computed with as f32
+        ("llvm-cpu:aarch64:apple-m1", "f32", 65_536),
+        ("llvm-cpu:riscv64:l1d=16K", "f64", 4096),
+    ],
+)
+def test_rows_are_as_long_as_a_workgroup_keeps_near(target, element, longest):
+    def reasons(length):
+        whole, row = f"tensor<32x{length}x{element}>", f"tensor<32x{element}>"
+        zero = p.filled("rows", [32], element, "0.0") + f"%e = tensor.empty() : {whole}\n"
+        sums = p.generic(
+            "s", [("x", whole, ID)], ("rows", row, ROW), "pr", f"%r = arith.addf %i0, %o : {element}", element
+        )
+        body = f"%r = arith.divf %i0, %i1 : {element}"
+        divided = p.generic("d", [("x", whole, ID), ("s", row, ROW)], ("e", whole, ID), "pp", body, element)
+        squared = p.generic(
+            "q", [("d", whole, ID)], ("rows", row, ROW), "pr", f"%r = arith.addf %i0, %o : {element}", element
+        )
+        return groups_of([("x", whole)], zero + sums + divided + squared, [("q", row)], target)[1]
+
+    assert reasons(longest) == []
+    assert reasons(longest + 1) == [f"a row of {longest + 1} elements is too long to keep near"]
+
+
+@pytest.mark.parametrize(
     ("line", "role"),
     [
         ("%z = arith.constant 1.0 : f32", Role.CLONED),
@@ -203,7 +235,7 @@ def test_roles(line, role):
 
 def test_without_fusion_each_op_is_alone():
     module = parse_module(p.main(PAIR, HEAD + MATMUL + unary("a", "y") + unary("b", "a"), [("b", A)]), make_context())
-    groups, reasons = form_groups(entry_block(functions(module)[0]), fuse=False)
+    groups, reasons = form_groups(entry_block(functions(module)[0]), TARGET, fuse=False)
     assert [len(group.ops) for group in groups] == [1, 1, 1] and not reasons
 
 

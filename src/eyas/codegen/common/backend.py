@@ -33,6 +33,10 @@ class CompiledDispatch:
     knobs: str
     rejected: tuple[str, ...]
     """Strategies that did not apply, with the reason."""
+    caution: int = 0
+    """How much was given up so that it compiled (`codegen.jobs.Caution`)."""
+    given_up: str = ""
+    """What happened then, for people; empty where nothing did."""
 
     @staticmethod
     def of(object_: bytes, strategy: Strategy, rejected: Sequence[str]) -> CompiledDispatch:
@@ -68,6 +72,11 @@ class Backend(ABC):
     @abstractmethod
     def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
         """Compiles a module that holds one dispatch function."""
+
+    def listing(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> str:
+        """The code of a dispatch as text, before the step that is not ours; empty where there is no such step."""
+        del module, target, disabled
+        return ""
 
     @abstractmethod
     def link(self, objects: Sequence[bytes], names: Sequence[str], target: Target, entry: str) -> bytes:

@@ -10,7 +10,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, bufferization, tensor
 
 from eyas.codegen.common.places import DIM_ARGS
-from eyas.dialects import flow
+from eyas.dialects import codegen, flow
 from eyas.ir import run_upstream
 from eyas.ir.structured import index_constant
 from eyas.ir.walk import constant_int, find_ops, remap_operands
@@ -92,18 +92,24 @@ def inline_body(function: mlir.OpView, interface: Interface) -> None:
             constant += 1
     for op in block.operations:
         if op.operation.name == "func.return":
-            for position, operand in enumerate(op.operands):
-                destination = bind(operand.type)
+            made = [values[operand] for operand in op.operands]
+            if codegen.COPIES_RESULTS in function.attributes:
+                # All of them before the first is written.
+                made = [one if at in in_place else _copy(one) for at, one in enumerate(made)]
+            for position, value in enumerate(made):
+                destination = bind(value.type)
                 if position in in_place:
                     destination = buffers[in_place[position]]
-                bufferization.MaterializeInDestinationOp(
-                    None, values[operand], destination, restrict=True, writable=True
-                )
+                bufferization.MaterializeInDestinationOp(None, value, destination, restrict=True, writable=True)
             return
         clone = op.operation.clone().operation
         remap_operands(clone, values)
         _clamp_extracts(clone)
         values.update(zip(op.results, clone.results, strict=True))
+
+
+def _copy(value: mlir.Value) -> mlir.Value:
+    return bufferization.AllocTensorOp(value.type, [], copy=value).result
 
 
 def _clamp_extracts(op: mlir.Operation) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.caution import NO_VECTORIZER
 from eyas.codegen.common.backend import Backend, CompiledDispatch, generalize, generalized, kernel_of
 from eyas.codegen.common.passes.expand_bfloats import ExpandBfloats
 from eyas.codegen.common.passes.expand_math import ExpandMath
 from eyas.codegen.common.passes.guard_conversions import GuardConversions
 from eyas.codegen.common.passes.guard_division import GuardDivision
+from eyas.codegen.common.passes.guard_powers import GuardPowers
 from eyas.codegen.common.passes.guard_shifts import GuardShifts
-from eyas.codegen.llvm_cpu.backend import emit_object
+from eyas.codegen.llvm_cpu.backend import emit_llvm_ir, emit_object
 from eyas.codegen.llvm_cpu.linker import link
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
@@ -35,26 +37,42 @@ class LlvmCpu(Backend):
 
     def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
         with module.context, mlir.Location.unknown():
-            generalize(module)
-            function = next(op for op in module.body.operations if op.operation.name == "func.func")
-            strategy, rejected = self.select(function, target, disabled)
-            lowered = mlir.Module.create(function.operation.location)
-            strategy.lower(function, lowered)
-            for guard in (GuardDivision(), GuardShifts(), GuardConversions()):
-                guard.run(lowered)
-            if "expand-math" not in disabled:
-                ExpandMath(fma=target.has_fma).run(lowered)
-            ExpandBfloats().run(lowered)
-            run_upstream(lowered, _SIMPLIFY)
-            lower_to_llvm(lowered, target)
-            object_ = emit_object(lowered, target, 0 if "optimize-llvm" in disabled else 3)
+            lowered, strategy, rejected = _lowered(self, module, target, disabled)
+            object_ = emit_object(lowered, target, _opt_level(disabled))
         return CompiledDispatch.of(object_, strategy, rejected)
+
+    def listing(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> str:
+        with module.context, mlir.Location.unknown():
+            return emit_llvm_ir(_lowered(self, module, target, disabled)[0], target, 0)
 
     def link(self, objects: Sequence[bytes], names: Sequence[str], target: Target, entry: str) -> bytes:
         return link(objects, names, target, entry)
 
     def format(self, target: Target) -> str:
         return f"elf-{target.arch}"
+
+
+def _lowered(
+    backend: LlvmCpu, module: mlir.Module, target: Target, disabled: frozenset[str]
+) -> tuple[mlir.Module, Strategy, list[str]]:
+    """The dispatch in the LLVM dialect, how that was done, and why not in another way."""
+    generalize(module)
+    function = next(op for op in module.body.operations if op.operation.name == "func.func")
+    strategy, rejected = backend.select(function, target, disabled)
+    lowered = mlir.Module.create(function.operation.location)
+    strategy.lower(function, lowered)
+    for guard in (GuardDivision(), GuardPowers(), GuardShifts(), GuardConversions()):
+        guard.run(lowered)
+    if "expand-math" not in disabled:
+        ExpandMath(fma=target.has_fma).run(lowered)
+    ExpandBfloats().run(lowered)
+    run_upstream(lowered, _SIMPLIFY)
+    lower_to_llvm(lowered, target)
+    return lowered, strategy, rejected
+
+
+def _opt_level(disabled: frozenset[str]) -> int:
+    return 0 if "optimize-llvm" in disabled else 1 if NO_VECTORIZER in disabled else 3
 
 
 BACKEND = LlvmCpu()

@@ -9,6 +9,7 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common.backend import Backend, CompiledDispatch, generalize
 from eyas.codegen.common.bufferize import in_place_results
+from eyas.codegen.common.passes.guard_powers import GuardPowers
 from eyas.codegen.vmvx.strategies import STRATEGIES
 from eyas.module.vmvx_assembler import Assembler
 from eyas.module.vmvx_executable import read_function, write_executable
@@ -25,6 +26,7 @@ class Vmvx(Backend):
     def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
         with module.context, mlir.Location.unknown():
             generalize(module)
+            GuardPowers().run(module)
             function = next(op for op in module.body.operations if op.operation.name == "func.func")
             strategy, rejected = self.select(function, target, disabled)
             asm = assembler_for(function)

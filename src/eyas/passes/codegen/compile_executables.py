@@ -8,15 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
 from torch_mlir import ir as mlir
 
 from eyas.cache.store import Store
 from eyas.codegen.backends import backend_of
+from eyas.codegen.children import compile_jobs
 from eyas.codegen.common.backend import CompiledDispatch
 from eyas.codegen.dispatch_cache import DispatchCache
-from eyas.codegen.worker import Job, compile_jobs
+from eyas.codegen.jobs import Caution, Job
 from eyas.dialects import codegen, flow, hal
-from eyas.ir import Pass
+from eyas.ir.walk import find_ops
+from eyas.passes.hal.pack_weights import unpacked_key
+from eyas.passes.targeted import TargetedPass
 from eyas.targets import Target
 
 _ENTRY = "dispatch"
@@ -24,39 +28,42 @@ _ENTRY = "dispatch"
 
 
 @dataclass(frozen=True)
-class CompileExecutables(Pass):
+class CompileExecutables(TargetedPass):
     """Compiles each function marked `flow.executable` for the target, in parallel, and links the objects.
 
     `disable` names strategies that may not be used (`contraction`, `rows`); plain loops remain.
     """
 
     name: ClassVar[str] = "compile-executables"
-    target: str = "llvm-cpu"
     disable: tuple[str, ...] = ()
     workers: int = 0
     on_done: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    on_warning: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
     store: Store | None = field(default=None, compare=False, repr=False)
     """Where dispatches that were compiled before are looked for."""
 
     def run(self, module: mlir.Module) -> None:
-        target = Target.parse(self.target)
+        target = self.target
         backend = backend_of(target)
         kernels = [op for op in module.body.operations if flow.is_executable(op)]
         if not kernels:
             return
-        jobs = [_job(op, target, self.disable) for op in kernels]
+        jobs = [job_of(op, target, self.disable) for op in kernels]
         compiled = self._compile(jobs)
         image = backend.link([one.object for one in compiled], [job.name for job in jobs], target, _ENTRY)
         exports = [_export(op, one) for op, one in zip(kernels, compiled, strict=True)]
+        plain = {_name(op): _packed(op) for op, one in zip(kernels, compiled, strict=True) if _gave_up_schedule(one)}
+        _unpack(module, plain)
         with mlir.InsertionPoint(module.body), mlir.Location.unknown():
-            hal.ExecutableOp(
+            executable = hal.ExecutableOp(
                 mlir.StringAttr.get("kernels"),
                 mlir.StringAttr.get(str(target)),
                 mlir.StringAttr.get(backend.format(target)),
                 mlir.StringAttr.get(",".join(target.required_features)),
                 mlir.ArrayAttr.get(exports),
-                mlir.StringAttr.get(image.hex()),
             )
+            code = mlir.DenseElementsAttr.get(np.frombuffer(image, np.uint8), signless=True)
+            executable.operation.attributes[hal.IMAGE] = code
         for op in kernels:
             op.operation.erase()
 
@@ -64,14 +71,14 @@ class CompileExecutables(Pass):
         workers = self.workers or len(os.sched_getaffinity(0))
         cache = DispatchCache.of(self.store)
         if cache is None:
-            return compile_jobs(jobs, workers, self.on_done)
+            return compile_jobs(jobs, workers, self.on_done, self.on_warning)
         found = cache.find(jobs)
         missing = [job for job, one in zip(jobs, found, strict=True) if one is None]
         if self.on_done is not None:
             for job, one in zip(jobs, found, strict=True):
                 if one is not None:
                     self.on_done(job.name)
-        made = compile_jobs(missing, workers, self.on_done)
+        made = compile_jobs(missing, workers, self.on_done, self.on_warning)
         cache.keep(missing, made)
         rest = iter(made)
         return [next(rest) if one is None else one for one in found]
@@ -81,7 +88,7 @@ def _name(function: mlir.OpView) -> str:
     return function.attributes["sym_name"].value
 
 
-def _job(function: mlir.OpView, target: Target, disable: tuple[str, ...]) -> Job:
+def job_of(function: mlir.OpView, target: Target, disable: tuple[str, ...]) -> Job:
     """A module of its own with just this function, under a name that all share: what is equal compiles to the same."""
     single = mlir.Module.create(function.operation.location)
     with mlir.InsertionPoint(single.body):
@@ -113,8 +120,35 @@ def _export(function: mlir.OpView, compiled: CompiledDispatch) -> mlir.DictAttr:
             "strategy": mlir.StringAttr.get(compiled.strategy),
             "knobs": mlir.StringAttr.get(compiled.knobs),
             "rejected": _rejected(function, compiled),
+            **({"given_up": mlir.StringAttr.get(compiled.given_up)} if compiled.given_up else {}),
         }
     )
+
+
+def _gave_up_schedule(compiled: CompiledDispatch) -> bool:
+    return not Caution(compiled.caution).keeps_schedule
+
+
+def _packed(function: mlir.OpView) -> list[int]:
+    """Bindings that the noted schedule reads in panels."""
+    if codegen.STRATEGY not in function.attributes:
+        return []
+    schedule = mlir.DictAttr(function.attributes[codegen.STRATEGY].schedule)
+    return list(mlir.DenseI64ArrayAttr(schedule["packed"])) if "packed" in schedule else []
+
+
+def _unpack(module: mlir.Module, executables: dict[str, list[int]]) -> None:
+    """Gives dispatches of these executables the weights at these bindings as they were before `pack-weights`."""
+    for dispatch in find_ops(module, "hal.dispatch"):
+        bindings = executables.get(dispatch.operation.attributes["callee"].value, [])
+        slots = list(dispatch.slots)
+        for binding in bindings:
+            position = len(list(dispatch.constants)) + sum(slot < 0 for slot in slots[:binding])
+            parameter = dispatch.operation.operands[position].owner
+            with mlir.InsertionPoint(parameter), parameter.location:
+                plain = parameter.clone()
+                plain.attributes["key"] = mlir.StringAttr.get(unpacked_key(parameter.attributes["key"].value))
+            dispatch.operation.operands[position] = plain.operation.results[0]
 
 
 def _rejected(function: mlir.OpView, compiled: CompiledDispatch) -> mlir.Attribute:

@@ -10,17 +10,16 @@ from torch_mlir.dialects import scf
 
 from eyas.dialects import flow
 from eyas.errors import CompileError
-from eyas.ir import Pass, describe_location
+from eyas.ir import describe_location
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.dispatch.grouping import MAX_TENSORS, Group, Role, form_groups, role_of
 from eyas.passes.dispatch.shapes import dims_of
-
-# Larger intermediates go through the arena instead of a workgroup's stack.
-_MAX_LOCAL_ELEMENTS = 4096
+from eyas.passes.targeted import TargetedPass, held_bytes
+from eyas.targets import Target
 
 
 @dataclass(frozen=True)
-class FormDispatches(Pass):
+class FormDispatches(TargetedPass):
     """Wraps each group of ops in a region; what is cheap (fills, splats, scalars) is copied inside.
 
     Grouping is decided by `grouping.py`; here regions are built and the block is put into a legal order.
@@ -40,12 +39,13 @@ class FormDispatches(Pass):
     def run(self, module: mlir.Module) -> None:
         for function in functions(module):
             block = entry_block(function)
-            groups, reasons = form_groups(block, self.fuse, min(self.max_bindings, MAX_TENSORS))
+            most = min(self.max_bindings, MAX_TENSORS)
+            groups, reasons = form_groups(block, self.target, self.fuse, most)
             for op, reason in reasons.items():
                 op.attributes[flow.NOT_FUSED] = mlir.StringAttr.get(reason)
             _sort(block, groups)
             for group in groups:
-                _wrap(group)
+                _wrap(group, self.target)
 
 
 def _sort(block: mlir.Block, groups: list[Group]) -> None:
@@ -115,11 +115,10 @@ def _needed_values(op: mlir.Operation) -> list[mlir.Value]:
     return values
 
 
-def _wrap(group: Group) -> None:
+def _wrap(group: Group, target: Target) -> None:
     inside = set(group.ops)
-    results = [
-        result for op in group.ops for result in op.results if _escapes(result, inside) or _is_spilled(group, result)
-    ]
+    made = [result for op in group.ops for result in op.results]
+    results = [result for result in made if _escapes(result, inside) or _is_spilled(group, result, target)]
     if not results:
         if all(_is_dead(op) for op in group.ops):
             for op in reversed(group.ops):
@@ -136,7 +135,7 @@ def _wrap(group: Group) -> None:
         body = region.regions[0].blocks.append()
     with mlir.InsertionPoint(body), last.location:
         end = scf.YieldOp(results)
-    for result in (result for op in group.ops for result in op.results):
+    for result in made:
         for use in list(result.uses):
             if use.owner.operation.name == "flow.tie_shape":
                 use.owner.operation.erase()
@@ -166,8 +165,9 @@ def _escapes(value: mlir.Value, inside: set[mlir.Operation]) -> bool:
     return False
 
 
-def _is_spilled(group: Group, value: mlir.Value) -> bool:
-    """An intermediate of a row group that is too large, or of unknown size, for the stack goes through the arena."""
+def _is_spilled(group: Group, value: mlir.Value, target: Target) -> bool:
+    """An intermediate of a row group of unknown size, or so large that two of them are not near, goes through the arena
+    instead of a workgroup's stack."""
     if group.rows is None or not is_tensor(value):
         return False
     shaped = mlir.ShapedType(value.type)
@@ -176,7 +176,7 @@ def _is_spilled(group: Group, value: mlir.Value) -> bool:
         if shaped.is_dynamic_dim(dim):
             return True
         elements *= shaped.get_dim_size(dim)
-    return elements > _MAX_LOCAL_ELEMENTS
+    return 2 * held_bytes(elements, shaped.element_type) > target.near_bytes
 
 
 def _is_dead(op: mlir.Operation) -> bool:

@@ -21,9 +21,9 @@ from eyas.ir.transforms import is_matrix_of_transforms, is_transform
 from eyas.ir.walk import defining_op, is_tensor, nested_operands
 from eyas.passes.dispatch.dependencies import Dependencies
 from eyas.passes.dispatch.window_padding import reads_padding_in_place
+from eyas.passes.targeted import held_bytes
+from eyas.targets import Target
 
-# A row of intermediates must fit the first-level cache with room to spare.
-_MAX_ROW_ELEMENTS = 16_384
 # Shorter rows do not fill a vector, and each of them is a loop of its own; where there are many, that costs more than
 # further dispatches.
 _MIN_ROW_ELEMENTS = 8
@@ -66,7 +66,7 @@ def role_of(op: mlir.Operation) -> Role:
         return Role.CLONED
     if name == "tensor.pad" and _is_read_in_place(op):
         return Role.CLONED
-    if name.startswith("flow.") or name in ("tensor.dim", "func.return", "cf.assert"):
+    if name.startswith("flow.") or name in ("tensor.dim", "func.return", "cf.assert") or flow.is_loop(op):
         return Role.HOST
     if name == "tensor.extract" or _is_scalar_of_data(op) or _is_float_scalar(op):
         return Role.CLONED
@@ -123,7 +123,11 @@ def _needs_buffer(value: mlir.Value) -> bool:
     for use in value.uses:
         user = use.owner.operation
         # A tie says the sizes only.
-        if user.name == "func.return" or (user.name.startswith("flow.") and user.name != "flow.tie_shape"):
+        if (
+            user.name == "func.return"
+            or flow.is_loop(user)
+            or (user.name.startswith("flow.") and user.name != "flow.tie_shape")
+        ):
             return True
     return False
 
@@ -177,12 +181,12 @@ def _dims_in(map_: mlir.AffineMap) -> set[int]:
 
 
 def form_groups(
-    block: mlir.Block, fuse: bool = True, max_tensors: int = MAX_TENSORS
+    block: mlir.Block, target: Target, fuse: bool = True, max_tensors: int = MAX_TENSORS
 ) -> tuple[list[Group], dict[mlir.Operation, str]]:
     """Groups in order of their first op, and why ops did not join the group of an operand (for `eyas explain`).
 
     Without `fuse` each op stays alone."""
-    forming = Forming(fuse, max_tensors)
+    forming = Forming(target, fuse, max_tensors)
     for view in block.operations:
         forming.visit(view.operation)
     return [group for group in forming.groups if group.ops], forming.reasons
@@ -191,8 +195,8 @@ def form_groups(
 class Forming:
     """Groups so far, as the ops of a block are visited in order."""
 
-    def __init__(self, fuse: bool = True, max_tensors: int = MAX_TENSORS):
-        self.fuse, self.max_tensors = fuse, max_tensors
+    def __init__(self, target: Target, fuse: bool = True, max_tensors: int = MAX_TENSORS):
+        self.target, self.fuse, self.max_tensors = target, fuse, max_tensors
         self.groups: list[Group] = []
         self.reasons: dict[mlir.Operation, str] = {}
         self.dependencies = Dependencies()
@@ -256,7 +260,7 @@ class Forming:
             return "it also needs a later result that depends on the same producer"
         if len(_tensors_of(group.ops + [op])) > self.max_tensors:
             return f"the dispatch would have more than {self.max_tensors} tensors"
-        return _why_not_fit(op, role, group)
+        return _why_not_fit(op, role, group, self.target)
 
     def _merge_siblings(self, op: mlir.Operation, joined: Group) -> None:
         """Groups of elementwise ops that one op brings together run as one: `a * b + c * d` stores nothing between."""
@@ -310,7 +314,7 @@ def _is_corner_of_transform(op: mlir.Operation) -> bool:
     return shapes[0].rank == shapes[1].rank and not any(offsets) and set(strides) == {1}
 
 
-def _why_not_fit(op: mlir.Operation, role: Role, group: Group) -> str | None:
+def _why_not_fit(op: mlir.Operation, role: Role, group: Group, target: Target) -> str | None:
     """What an op and a group have against each other, dependencies apart."""
     extracted = [defining_op(value) for value in _extracted_tensors(op)]
     if any(owner is not None and owner in group.ops for owner in extracted):
@@ -326,7 +330,7 @@ def _why_not_fit(op: mlir.Operation, role: Role, group: Group) -> str | None:
             return None
     if group.root is Role.CONTRACTION:
         return "it reads a contraction's result in another order"
-    return _why_not_share_rows(op, group, edges, maps)
+    return _why_not_share_rows(op, group, edges, maps, target)
 
 
 def _extracted_tensors(op: mlir.Operation) -> list[mlir.Value]:
@@ -343,7 +347,9 @@ def _reads_in_place(op: mlir.Operation, maps: list[mlir.AffineMap], value: mlir.
     return True
 
 
-def _why_not_share_rows(op: mlir.Operation, group: Group, edges: list, maps: list[mlir.AffineMap]) -> str | None:
+def _why_not_share_rows(
+    op: mlir.Operation, group: Group, edges: list, maps: list[mlir.AffineMap], target: Target
+) -> str | None:
     rows = group.rows if group.rows is not None else 99
     for value in edges:
         for operand, map_ in zip(op.operands, maps, strict=False):
@@ -362,7 +368,7 @@ def _why_not_share_rows(op: mlir.Operation, group: Group, edges: list, maps: lis
             row_count *= size
         else:
             row_size *= size
-    if row_size > _MAX_ROW_ELEMENTS:
+    if held_bytes(row_size, shapes[0].element_type) > target.workgroup_bytes:
         return f"a row of {row_size} elements is too long to keep near"
     if row_count >= _MANY_ROWS and _longest_row([*group.ops, op], row_count) < _MIN_ROW_ELEMENTS:
         return f"{row_count} rows of a few elements: lanes run along the rows instead"

@@ -14,6 +14,9 @@ from eyas.ir import Pass
 from eyas.ir.walk import constant_int, find_ops
 from eyas.program.parameters import ParameterStore, on_disk
 
+_IN_PANELS = "#panels"
+"""Between the name of a weight and the lanes of its panels."""
+
 Place = tuple[str, int]
 """A binding of an executable."""
 
@@ -52,7 +55,7 @@ class PackWeights(Pass):
         for name, function in executables.items():
             bindings = sorted(binding for executable, binding in packed if executable == name)
             if bindings:
-                _note(function, bindings)
+                note_packed(function, bindings)
             if codegen.PACKABLE in function.attributes:
                 del function.attributes[codegen.PACKABLE]
 
@@ -77,11 +80,16 @@ class PackWeights(Pass):
         return key not in self.parameters or math.prod(self.parameters[key].shape) == math.prod(shape)
 
     def _packed(self, key: str, wish: _Wish) -> str:
-        name = f"{key}#panels{wish.lanes}"
+        name = f"{key}{_IN_PANELS}{wish.lanes}"
         if key in self.parameters and name not in self.parameters:  # `eyas opt` has no values
             (array,) = on_disk([pack(self.parameters[key].array().reshape(wish.shape), wish.lanes)])
             self.parameters.add(name, array)
         return name
+
+
+def unpacked_key(key: str) -> str:
+    """The weight that a packed one was made of."""
+    return key.rpartition(_IN_PANELS)[0] or key
 
 
 def _wishes(executables: dict[str, mlir.OpView]) -> dict[Place, _Wish]:
@@ -121,7 +129,8 @@ def _uses(module: mlir.Module) -> dict[str | None, list[Place]]:
     return uses
 
 
-def _note(function: mlir.OpView, bindings: list[int]) -> None:
+def note_packed(function: mlir.OpView, bindings: list[int]) -> None:
+    """Tells the schedule that is noted on an executable which of its bindings are in panels."""
     strategy = function.attributes[codegen.STRATEGY]
     schedule = mlir.DictAttr(strategy.schedule)
     entries = {entry.name: entry.attr for entry in schedule} | {"packed": mlir.DenseI64ArrayAttr.get(bindings)}

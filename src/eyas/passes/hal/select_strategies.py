@@ -10,12 +10,11 @@ from torch_mlir import ir as mlir
 from eyas.codegen.backends import backend_of
 from eyas.codegen.common.backend import generalized
 from eyas.dialects import codegen, flow
-from eyas.ir import Pass
-from eyas.targets import Target
+from eyas.passes.targeted import TargetedPass
 
 
 @dataclass(frozen=True)
-class SelectStrategies(Pass):
+class SelectStrategies(TargetedPass):
     """Asks the strategies in order and notes the first that applies, with its schedule, on the function.
 
     An executable that has a strategy keeps it: that is how an edited dump or a tuning spec decides.
@@ -26,11 +25,10 @@ class SelectStrategies(Pass):
     """
 
     name: ClassVar[str] = "select-strategies"
-    target: str = "llvm-cpu"
     disable: tuple[str, ...] = ()
 
     def run(self, module: mlir.Module) -> None:
-        target = Target.parse(self.target)
+        target = self.target
         backend = backend_of(target)
         for function in [op for op in module.body.operations if flow.is_executable(op)]:
             if codegen.STRATEGY in function.attributes:

@@ -9,20 +9,20 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, linalg, tensor
 
 from eyas.dialects import flow
-from eyas.ir import Pass, run_upstream
+from eyas.ir import run_upstream
 from eyas.ir.structured import constant_scalar, element_type, fill_value, generic, transpose
 from eyas.ir.views import Digit, Dim, Index, digits_of, is_contiguous_along, is_view, linear_map, regroup, trace
 from eyas.ir.walk import defining_op, entry_block, functions
 from eyas.passes.optimize.attention_rows import RowOps, constant_factor
+from eyas.passes.targeted import TargetedPass, held_bytes
+from eyas.targets import Target
 
 # Fewer rows cannot share what a product loads; longer rows of scores leave the first-level cache.
 _MIN_ROWS, _MIN_COLUMNS, _MAX_COLUMNS = 8, 16, 2048
-# What a workgroup may hold of the keys of a head.
-_MAX_LOCAL_ELEMENTS = 16_384
 
 
 @dataclass(frozen=True)
-class FuseAttention(Pass):
+class FuseAttention(TargetedPass):
     """Rewrites softmax(Q K^T) V, or any row-wise ops between two batched products, so that it runs block by block.
 
     A block of query rows has its scores in memory of the workgroup, which is in the first-level cache: they are never
@@ -44,12 +44,12 @@ class FuseAttention(Pass):
         count = 0
         for function in functions(module):
             for view in list(entry_block(function).operations):
-                if view.operation.name == "linalg.batch_matmul" and _fuse(view.operation, count):
+                if view.operation.name == "linalg.batch_matmul" and _fuse(view.operation, count, self.target):
                     count += 1
         run_upstream(module, "canonicalize,cse")
 
 
-def _fuse(first: mlir.Operation, number: int) -> bool:
+def _fuse(first: mlir.Operation, number: int, target: Target) -> bool:
     """Rewrites the pattern that begins with a product of queries and keys, if it is one."""
     if not _is_product(first):
         return False
@@ -78,7 +78,7 @@ def _fuse(first: mlir.Operation, number: int) -> bool:
         q, q_index = _trace_scaled(queries, (Dim(heads), Dim((row,)), Dim((inner,))), factors)
         k, k_index = _trace_scaled(keys, (Dim(heads), Dim((inner,)), Dim((column,))), factors)
         if not is_contiguous_along(k_index, n) or not _has_plain(inner, q_index, k_index):
-            k, k_index = _materialize(k, k_index, (*heads, inner, column), group)
+            k, k_index = _materialize(k, k_index, (*heads, inner, column), group, target)
         shape = [digit.size for digit in (*heads, row)]
         identity = mlir.AffineMap.get_identity(n + 1)
         into = mlir.AffineMap.get(n + 2, 0, [mlir.AffineDimExpr.get(loop) for loop in range(n + 1)])
@@ -93,7 +93,7 @@ def _fuse(first: mlir.Operation, number: int) -> bool:
         summed = Digit(n + 1, columns)
         v, v_index = trace(values, (Dim(heads), Dim((summed,)), Dim((out,))))
         if not is_contiguous_along(v_index, n):
-            v, v_index = _materialize(v, v_index, (*heads, summed, out), group)
+            v, v_index = _materialize(v, v_index, (*heads, summed, out), group, target)
         read = mlir.AffineMap.get(n + 2, 0, [mlir.AffineDimExpr.get(loop) for loop in (*range(n), n + 1)])
         result = _product(weights, v, [read, linear_map(v_index, n + 2), into], [*shape, width], second, group)
         if divisor is not None:
@@ -182,9 +182,9 @@ def _trace_scaled(value: mlir.Value, index: Index, factors: list[float]) -> tupl
 
 
 def _materialize(
-    value: mlir.Value, index: Index, order: tuple[Digit, ...], group: mlir.Attribute
+    value: mlir.Value, index: Index, order: tuple[Digit, ...], group: mlir.Attribute, target: Target
 ) -> tuple[mlir.Value, Index]:
-    """A copy in which the last digit of `order` is contiguous, made by each workgroup unless it is large."""
+    """A copy in which the last digit of `order` is contiguous, made by each workgroup if it can hold that of a head."""
     numbered = {digit.loop: loop for loop, digit in enumerate(order)}
     renamed = tuple(
         Dim(tuple(Digit(None if d.loop is None else numbered[d.loop], d.size, d.value) for d in dim.digits), dim.offset)
@@ -193,7 +193,7 @@ def _materialize(
     empty = tensor.EmptyOp([digit.size for digit in order], element_type(value)).result
     maps = [linear_map(renamed, len(order)), mlir.AffineMap.get_identity(len(order))]
     op = generic([value], [empty], maps, ["parallel"] * len(order))
-    if order[-2].size * order[-1].size <= _MAX_LOCAL_ELEMENTS:
+    if held_bytes(order[-2].size * order[-1].size, element_type(value)) <= target.workgroup_bytes:
         op.operation.attributes[flow.GROUP] = group
     block = op.regions[0].blocks[0]
     with mlir.InsertionPoint(block):

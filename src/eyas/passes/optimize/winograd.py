@@ -10,14 +10,13 @@ import numpy as np
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, linalg, tensor
 
-from eyas.ir import Pass
 from eyas.ir.padding import pad_with_zeros, zero_padding
 from eyas.ir.structured import constant_scalar, fill_value, generic
 from eyas.ir.transforms import TileLoops, tile_transform
 from eyas.ir.walk import defining_op, entry_block, functions
 from eyas.passes.optimize.evaluate_constants import constant_ops
 from eyas.passes.optimize.toom_cook import OUTPUTS, TAPS, Matrices, matrices
-from eyas.targets import Target
+from eyas.passes.targeted import TargetedPass
 
 _CONV = "linalg.conv_2d_nhwc_hwcf"
 # Costs in multiply-adds, of which two cores of Zen 4 do some 105 in a nanosecond. Measured on the layers of ResNet-50
@@ -29,7 +28,7 @@ _WORTH_IT = 0.8
 
 
 @dataclass(frozen=True)
-class Winograd(Pass):
+class Winograd(TargetedPass):
     """Computes tiles of the output of a convolution from products of transformed tiles and transformed filters.
 
     An output tile of m x m takes (m + 2)^2 multiplications per channel instead of 9 m^2: a quarter for m = 4. Filters
@@ -45,10 +44,9 @@ class Winograd(Pass):
 
     name: ClassVar[str] = "winograd"
     tile: int = 0
-    target: str = "llvm-cpu"
 
     def run(self, module: mlir.Module) -> None:
-        l3_bytes = Target.parse(self.target).caches.l3_bytes
+        l3_bytes = self.target.caches.l3_bytes
         for function in functions(module):
             block = entry_block(function)
             constant = constant_ops(block)

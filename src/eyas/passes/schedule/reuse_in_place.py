@@ -12,13 +12,13 @@ from eyas.codegen.common.analyze import analyze
 from eyas.codegen.common.backend import generalized
 from eyas.codegen.common.kernel import Kernel, Storage, Unsupported
 from eyas.dialects import flow, stream
-from eyas.ir import Pass
 from eyas.ir.walk import find_ops
+from eyas.passes.targeted import TargetedPass
 from eyas.targets import Target
 
 
 @dataclass(frozen=True)
-class ReuseInPlace(Pass):
+class ReuseInPlace(TargetedPass):
     """Merges two buffers where the executable reads an element only before it writes the element at the same place.
 
     Whether that holds is asked of the executable's loop nests; an executable that has none never works in place.
@@ -28,7 +28,6 @@ class ReuseInPlace(Pass):
     """
 
     name: ClassVar[str] = "reuse-in-place"
-    target: str = "llvm-cpu"
     disable: tuple[str, ...] = ()
 
     def run(self, module: mlir.Module) -> None:
@@ -82,7 +81,7 @@ def _is_used_after(value: mlir.Value, op: mlir.Operation) -> bool:
     return False
 
 
-def alias_pairs(function: mlir.OpView, target: str, disable: tuple[str, ...]) -> list[tuple[int, int]]:
+def alias_pairs(function: mlir.OpView, target: Target, disable: tuple[str, ...]) -> list[tuple[int, int]]:
     """(operand, result) positions among the bindings that may share memory."""
     if flow.IN_PLACE in function.attributes:
         return []  # lowered to plain loops
@@ -101,8 +100,7 @@ def alias_pairs(function: mlir.OpView, target: str, disable: tuple[str, ...]) ->
         if source.binding is not None and made.binding is not None
         if source.shape == made.shape and source.element == made.element and _may_alias(kernel, source, made)
     ]
-    parsed = Target.parse(target)
-    works = pairs and backend_of(parsed).works_in_place(function, parsed, frozenset(disable))
+    works = pairs and backend_of(target).works_in_place(function, target, frozenset(disable))
     return pairs if works else []
 
 

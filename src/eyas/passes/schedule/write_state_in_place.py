@@ -8,13 +8,14 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 
 from eyas.dialects import codegen, flow, stream
-from eyas.ir import Pass
 from eyas.ir.walk import defining_op, entry_block, find_ops, functions, is_tensor
 from eyas.passes.schedule.reuse_in_place import alias_pairs
+from eyas.passes.targeted import TargetedPass
+from eyas.targets import Target
 
 
 @dataclass(frozen=True)
-class WriteStateInPlace(Pass):
+class WriteStateInPlace(TargetedPass):
     """Removes the copy at the end of a call where nobody needs the old value any more when the new one is written.
 
     The dispatch moves down behind the last reader of the old value if that is needed and possible. A dispatch that
@@ -27,7 +28,6 @@ class WriteStateInPlace(Pass):
     """
 
     name: ClassVar[str] = "write-state-in-place"
-    target: str = "llvm-cpu"
     disable: tuple[str, ...] = ()
 
     def run(self, module: mlir.Module) -> None:
@@ -46,7 +46,7 @@ LOOPS = "loops"
 class _Executables:
     """What is known of the module's executables, and their variants that work in place."""
 
-    def __init__(self, module: mlir.Module, target: str, disable: tuple[str, ...]):
+    def __init__(self, module: mlir.Module, target: Target, disable: tuple[str, ...]):
         self.module, self.target, self.disable = module, target, disable
         self.by_name = {op.attributes["sym_name"].value: op for op in module.body.operations if flow.is_executable(op)}
         self.pairs: dict[str, list[tuple[int, int]]] = {}
@@ -184,7 +184,7 @@ def _users(resource: mlir.Value) -> list[mlir.Operation]:
 def _touches(op: mlir.Operation, resource: mlir.Value, writes: bool = False) -> bool:
     """Whether an op uses the buffer that `resource` is part of; with `writes`, whether it changes it."""
     root = _root(resource)
-    if op.name == "stream.dispatch" and writes:
+    if op.name in ("stream.dispatch", "stream.loop") and writes:
         view = op.opview
         return any(
             access & stream.WRITE and _root(one) == root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +14,8 @@ from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
 from eyas.ir.walk import entry_block, find_ops, functions
 from eyas.module.isa import Alloc, Element
+from eyas.passes.schedule.plan_memory import ARENA_BYTES, LOWER_BOUND_BYTES
+from eyas.passes.vm.loop_steps import LoopSteps
 
 _ARITH = {
     "arith.addi": "add",
@@ -65,13 +68,21 @@ class ConvertHalToVm(Pass):
         for executable_index, executable in enumerate(find_ops(module, "hal.executable")):
             for export_index, attribute in enumerate(executable.exports):
                 exports[attribute["name"].value] = (executable_index, export_index, attribute["grid"])
-        for function in functions(module):
-            _Conversion(module, function, exports).run()
+        bodies = {op.body.value for op in find_ops(module, "hal.loop")}
+        by_name = {mlir.StringAttr(one.attributes["sym_name"]).value: one for one in functions(module)}
+        for name, function in by_name.items():
+            if name not in bodies:
+                _Conversion(module, function, exports, by_name).run()
+        for name in bodies:
+            by_name[name].operation.erase()
+        for declared in list(module.body.operations):
+            if declared.operation.name == "func.func" and not len(declared.operation.regions[0].blocks):
+                declared.operation.erase()  # what calls of loops were made with
 
 
 class _Conversion:
-    def __init__(self, module: mlir.Module, function: mlir.OpView, exports: dict):
-        self.module, self.old, self.exports = module, function, exports
+    def __init__(self, module: mlir.Module, function: mlir.OpView, exports: dict, by_name: Mapping[str, mlir.OpView]):
+        self.module, self.old, self.exports, self.by_name = module, function, exports, by_name
         self.values: dict[mlir.Value, mlir.Value] = {}
         self.i64, self.ref = mlir.IntegerType.get_signless(64), vm.RefType.get()
         self.keys: dict[str, int] = {}
@@ -84,6 +95,7 @@ class _Conversion:
             new = func.FuncOp(f"{name}.vm", ([], []))
         for key, value in attributes.items():
             new.attributes[key] = value
+        self.new = new
         self.block = new.add_entry_block()
         for op in list(entry_block(self.old).operations):
             with mlir.InsertionPoint(self.block), op.operation.location:
@@ -91,15 +103,15 @@ class _Conversion:
         self.old.operation.erase()
         new.attributes["sym_name"] = mlir.StringAttr.get(name)
 
-    def _emit(self, name: str, *operands: object) -> mlir.Value:
+    def emit(self, name: str, *operands: object) -> mlir.Value:
         """Emits an instruction; its results' types follow from the table."""
         op = vm.OPS[name]
         results = [self.i64 if "IntegerType" in str(f.constraint) else self.ref for f in op._fields if _is_result(f)]
         made = op(*operands, *results)
         return made.operation.results[0] if len(made.operation.results) else None
 
-    def _constant(self, value: int) -> mlir.Value:
-        return self._emit("const_i64", mlir.IntegerAttr.get(self.i64, value))
+    def constant(self, value: int) -> mlir.Value:
+        return self.emit("const_i64", mlir.IntegerAttr.get(self.i64, value))
 
     def _integer(self, value: int) -> mlir.IntegerAttr:
         return mlir.IntegerAttr.get(self.i64, value)
@@ -113,7 +125,7 @@ class _Conversion:
         if handler is not None:
             made = handler(op)
         elif name in _ARITH:
-            made = self._emit(_ARITH[name], *self._map(op.operands))
+            made = self.emit(_ARITH[name], *self._map(op.operands))
         else:
             where = describe_location(op.operation.location)
             raise CompileError(f"the host program cannot run {name} (at {where})")
@@ -121,7 +133,7 @@ class _Conversion:
             self.values[op.operation.results[0]] = made
 
     def _arith_constant(self, op):
-        return self._constant(op.attributes["value"].value)
+        return self.constant(op.attributes["value"].value)
 
     def _arith_index_cast(self, op):
         return self._resize(op, "sext")
@@ -142,34 +154,34 @@ class _Conversion:
         value = self.values[op.operands[0]]
         if min(widths) >= 64:
             return value
-        return self._emit(kind, value, self._integer(min(widths)))
+        return self.emit(kind, value, self._integer(min(widths)))
 
     def _arith_cmpi(self, op):
         name, is_swapped = _COMPARE[op.attributes["predicate"].value]
         left, right = self._map(op.operands)
-        return self._emit(name, right, left) if is_swapped else self._emit(name, left, right)
+        return self.emit(name, right, left) if is_swapped else self.emit(name, left, right)
 
     def _arith_select(self, op):
-        return self._emit("select", *self._map(op.operands))
+        return self.emit("select", *self._map(op.operands))
 
     def _cf_assert(self, op):
         vm.OPS["check"](self.values[op.operands[0]], op.attributes["msg"], [])
 
     def _hal_argument(self, op):
-        return self._emit("arg", op.attributes["index"])
+        return self.emit("arg", op.attributes["index"])
 
     def _hal_argument_dim(self, op):
-        return self._emit("arg_dim", op.attributes["index"], op.dim)
+        return self.emit("arg_dim", op.attributes["index"], op.dim)
 
     def _hal_parameter(self, op):
-        return self._emit("param", op.key)
+        return self.emit("param", op.key)
 
     def _hal_state(self, op):
-        return self._emit("state", op.key)
+        return self.emit("state", op.key)
 
     def _hal_allocate(self, op):
         kind = Alloc.RESULT if op.kind.value == "result" else Alloc.TRANSIENT
-        return self._emit("buffer_alloc", self.values[op.bytes], self._integer(kind))
+        return self.emit("buffer_alloc", self.values[op.bytes], self._integer(kind))
 
     def _hal_pack(self, op):
         count = len(list(op.sizes))
@@ -177,19 +189,66 @@ class _Conversion:
         for old, new in zip(op.operation.results, made.operation.results, strict=True):
             self.values[old] = new
         if op.max_bytes.value:
-            total, cap = made.operation.results[0], self._constant(op.max_bytes.value)
+            total, cap = made.operation.results[0], self.constant(op.max_bytes.value)
             message = mlir.StringAttr.get("intermediate tensors need {} bytes, more than the cap of {}")
-            vm.OPS["check"](self._emit("les", total, cap), message, [total, cap])
+            vm.OPS["check"](self.emit("les", total, cap), message, [total, cap])
 
     def _hal_load(self, op):
         element = self._integer(_ELEMENTS[op.element.value])
-        return self._emit("buffer_load", self.values[op.source], self.values[op.offset], element)
+        return self.emit("buffer_load", self.values[op.source], self.values[op.offset], element)
 
     def _hal_result(self, op):
         vm.OPS["set_result"](op.attributes["index"], self.values[op.source], self._map(op.dims))
 
     def _hal_submit(self, op):
         vm.OPS["submit"](self.values[op.command_buffer], self._map(op.table))
+
+    def _hal_loop(self, op):
+        function = self.by_name[op.body.value]
+        self._add_memory(function)
+        body = list(entry_block(function).operations)
+        arguments = {one.result: one.attributes["index"].value for one in body if one.operation.name == "hal.argument"}
+        results = {one.source: one.attributes["index"].value for one in body if one.operation.name == "hal.result"}
+        submissions = [one for one in body if one.operation.name == "hal.submit"]
+        elsewhere = ("hal.argument", "hal.result", "hal.submit", "func.return")
+        # All but the submissions is the same in every step.
+        for one in body:
+            if one.operation.name in elsewhere or (one.operation.results and one.operation.results[0] in results):
+                continue
+            with mlir.InsertionPoint(self.block), one.operation.location:
+                self._convert(one)
+        with mlir.InsertionPoint(self.block):
+            steps = LoopSteps(self, op)
+            head = mlir.Block.create_after(self.block)
+            done = mlir.Block.create_after(head)
+            first = steps.initial
+            for value in first:
+                head.add_argument(value.type, op.operation.location)
+            cf.BranchOp(first, head)
+        with mlir.InsertionPoint(head):
+            given, made, following = steps.one(list(head.arguments))
+            for one in submissions:
+                table = [
+                    given[arguments[buffer]]
+                    if buffer in arguments
+                    else made[results[buffer]]
+                    if buffer in results
+                    else self.values[buffer]
+                    for buffer in one.table
+                ]
+                vm.OPS["submit"](self.values[one.command_buffer], table)
+            more = self.emit("lts", following[0], self.constant(op.trips.value))
+            goes_on = vm.IsNonzeroOp(more, mlir.IntegerType.get_signless(1)).result
+            cf.CondBranchOp(goes_on, following, [], head, done)
+        self.block = done
+
+    def _add_memory(self, body: mlir.OpView) -> None:
+        """A loop has the arena of its body beside the program's."""
+        for key in (ARENA_BYTES, LOWER_BOUND_BYTES):
+            if key in body.attributes:
+                before = self.new.attributes[key].value if key in self.new.attributes else 0
+                total = before + mlir.IntegerAttr(body.attributes[key]).value
+                self.new.attributes[key] = mlir.IntegerAttr.get(self.i64, total)
 
     def _func_return(self, op):
         vm.OPS["return"]()
@@ -199,7 +258,7 @@ class _Conversion:
         memo = op.memo.value
         if memo < 0:
             return self._record(op)
-        loaded = self._emit("global_load", self._integer(memo))
+        loaded = self.emit("global_load", self._integer(memo))
         recording = mlir.Block.create_after(self.block)
         done = mlir.Block.create_after(recording)
         is_null = vm.IsNullOp(loaded, mlir.IntegerType.get_signless(1)).result
@@ -209,11 +268,11 @@ class _Conversion:
             cf.BranchOp([], done)
         self.block = done
         with mlir.InsertionPoint(done):
-            self.values[op.result] = self._emit("global_load", self._integer(memo))
+            self.values[op.result] = self.emit("global_load", self._integer(memo))
         return None
 
     def _record(self, op) -> mlir.Value:
-        self.command = self._emit("cmd_create", op.slots)
+        self.command = self.emit("cmd_create", op.slots)
         for inner in op.body.blocks[0].operations:
             with inner.operation.location:
                 self._convert_command(inner)
@@ -228,7 +287,7 @@ class _Conversion:
             executable, export, grid = self.exports[op.callee.value]
             constants = self._map(op.constants)
             counts = [self._workgroups(axis, constants) for axis in grid]
-            counts += [self._constant(1)] * (3 - len(counts))
+            counts += [self.constant(1)] * (3 - len(counts))
             refs, ranges = self._binding_operands(op)
             vm.OPS["cmd_dispatch"](
                 self.command, self._integer(executable), self._integer(export), *counts, constants, refs, ranges,
@@ -254,11 +313,11 @@ class _Conversion:
         """ceil(extent / piece), the extent being a product of push constants."""
         piece, factor, *symbols = list(axis)
         if not symbols:
-            return self._constant(-(-factor // piece))
-        extent = self._constant(factor)
+            return self.constant(-(-factor // piece))
+        extent = self.constant(factor)
         for symbol in symbols:
-            extent = self._emit("mul", extent, constants[symbol])
-        return self._emit("ceildivs", extent, self._constant(piece))
+            extent = self.emit("mul", extent, constants[symbol])
+        return self.emit("ceildivs", extent, self.constant(piece))
 
 
 def _is_result(field: object) -> bool:

@@ -43,3 +43,18 @@ func.func @dynamic() {
   "stream.dispatch"(%n, %x, %a) {access = array<i64: 1, 2>, callee = @scale, operandSegmentSizes = array<i32: 1, 2>} : (index, !stream.resource, !stream.resource) -> ()
   return
 }
+
+// A loop comes after the work before it was submitted, and is given the places of its buffers.
+// CHECK-LABEL: func.func @loop
+func.func @loop() {
+  // CHECK: [[C64:%.*]] = arith.constant 64
+  %c64 = arith.constant 64 : index
+  %x = "stream.argument"() {index = 0 : i64} : () -> !stream.resource
+  %a = "stream.alloc"(%c64) {kind = "result"} : (index) -> !stream.resource
+  %b = "stream.alloc"(%c64) {kind = "transient"} : (index) -> !stream.resource
+  // CHECK: "hal.submit"
+  "stream.copy"(%x, %a) : (!stream.resource, !stream.resource) -> ()
+  // CHECK: "hal.loop"({{.*}}body = @step, counts = array<i64: 0, 1, 0, 0>
+  "stream.loop"(%x, %a, %b) {body = @step, trips = 3 : i64, counts = array<i64: 0, 1, 0, 0>, reads = array<i64>, rows = array<i64>, states = array<i64: 0>, access = array<i64: 1, 3, 3>, operandSegmentSizes = array<i32: 3>} : (!stream.resource, !stream.resource, !stream.resource) -> ()
+  return
+}

@@ -45,3 +45,20 @@ func.func @swap() -> tensor<4xf32> {
   "flow.set_state"(%a) {key = "b"} : (tensor<4xf32>) -> ()
   return %a : tensor<4xf32>
 }
+
+// A loop: the first state is a row as well, so that its last value is a part of the rows; the second has two buffers,
+// of which an even number of steps ends in the second.
+// CHECK-LABEL: func.func @loop
+func.func @loop(%xs: tensor<4x2xf32>, %h: tensor<2xf32>, %c: tensor<3xf32>) -> (tensor<4x2xf32>, tensor<3xf32>) {
+  // CHECK: [[YS:%.*]] = "stream.alloc"({{.*}}) {kind = "result"}
+  // CHECK: [[LAST:%.*]] = "stream.alloc"({{.*}}) {kind = "result"}
+  // CHECK: [[OTHER:%.*]] = "stream.alloc"({{.*}}) {kind = "transient"}
+  // CHECK: "stream.loop"({{%.*}}, {{%.*}}, {{%.*}}, [[YS]], [[OTHER]], [[LAST]])
+  // CHECK-SAME: access = array<i64: 1, 1, 1, 2, 3, 3>, body = @step, counts = array<i64: 1, 2, 0, 1>, {{.*}}reads = array<i64: 0, 1, 8>, rows = array<i64: 0, 0, 1, 8>, states = array<i64: 0, 1>, trips = 4
+  %r:3 = call @loop_steps(%xs, %h, %c) {flow.loop = @step, flow.trips = 4 : i64, flow.reads = array<i64: 0, 1>, flow.rows = array<i64: 0, 0, 1>, flow.states = array<i64: 0, 1>} : (tensor<4x2xf32>, tensor<2xf32>, tensor<3xf32>) -> (tensor<4x2xf32>, tensor<2xf32>, tensor<3xf32>)
+  return %r#0, %r#2 : tensor<4x2xf32>, tensor<3xf32>
+}
+func.func private @loop_steps(tensor<4x2xf32>, tensor<2xf32>, tensor<3xf32>) -> (tensor<4x2xf32>, tensor<2xf32>, tensor<3xf32>)
+func.func private @step(%x: tensor<2xf32>, %h: tensor<2xf32>, %c: tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
+  return %h, %c : tensor<2xf32>, tensor<3xf32>
+}

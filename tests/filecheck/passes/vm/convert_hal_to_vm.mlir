@@ -1,7 +1,7 @@
 // RUN: eyas opt %s --passes convert-hal-to-vm | filecheck %s
 
 // @scale runs 4 workgroups of 16 along x; @rows as many as the push constant asks for, 8 to a workgroup.
-"hal.executable"() {sym_name = "kernels", target = "llvm-cpu", format = "elf-x86_64", features = "", image = "", exports = [
+"hal.executable"() {sym_name = "kernels", target = "llvm-cpu", format = "elf-x86_64", features = "", exports = [
   {name = "scale", bindings = 2 : i64, constants = 0 : i64, grid = [array<i64: 16, 64>], strategy = "rows", knobs = "", rejected = []},
   {name = "rows", bindings = 1 : i64, constants = 1 : i64, grid = [array<i64: 8, 2, 0>], strategy = "rows", knobs = "", rejected = []}]} : () -> ()
 
@@ -63,5 +63,46 @@ func.func @negated() attributes {flow.signature = "{'arguments': [['c', 'bool', 
   %2 = arith.xori %1, %true : i1
   // CHECK: "vm.check"([[NOT]])
   cf.assert %2, "must be false"
+  return
+}
+
+// A loop: the body's recording is made before it, each step submits it with rows by number and states by turns.
+// CHECK-LABEL: func.func @loop
+func.func @loop() attributes {flow.signature = "{'arguments': [], 'results': [], 'symbols': {}}"} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c24 = arith.constant 24 : index
+  %xs = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer
+  %h = "hal.argument"() {index = 1 : i64} : () -> !hal.buffer
+  %a = "hal.allocate"(%c8) {kind = "result"} : (index) -> !hal.buffer
+  %b = "hal.allocate"(%c8) {kind = "transient"} : (index) -> !hal.buffer
+  // CHECK: "vm.cmd_end"
+  // CHECK: [[H:%.*]] = "vm.buffer_view"
+  // CHECK: [[A:%.*]] = "vm.buffer_view"
+  // CHECK: [[B:%.*]] = "vm.buffer_view"
+  // CHECK: cf.br ^[[HEAD:.*]]({{%.*}}, [[H]], [[A]], [[B]]
+  // CHECK: ^[[HEAD]]([[STEP:%.*]]: i64, [[NOW:%.*]]: !vm.ref, [[NEXT:%.*]]: !vm.ref, [[SPARE:%.*]]: !vm.ref):
+  // CHECK: "vm.mul"([[STEP]]
+  // CHECK: [[ROW:%.*]] = "vm.buffer_view"
+  // CHECK: [[MORE:%.*]] = "vm.add"([[STEP]]
+  // CHECK: "vm.submit"({{%.*}}, [[ROW]], [[NOW]], [[NEXT]])
+  // CHECK: "vm.lts"([[MORE]]
+  // CHECK: cf.cond_br {{%.*}}, ^[[HEAD]]([[MORE]], [[NEXT]], [[SPARE]], [[NEXT]]
+  "hal.loop"(%xs, %h, %a, %b, %c0, %c0, %c0, %c0, %c24, %c8, %c8, %c8) {body = @step, trips = 3 : i64, counts = array<i64: 1, 1, 0, 0>, reads = array<i64: 0, 1, 8>, rows = array<i64>, states = array<i64: 0>, operandSegmentSizes = array<i32: 4, 4, 4>} : (!hal.buffer, !hal.buffer, !hal.buffer, !hal.buffer, index, index, index, index, index, index, index, index) -> ()
+  return
+}
+// CHECK-NOT: @step
+func.func private @step() {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %x = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer
+  %h = "hal.argument"() {index = 1 : i64} : () -> !hal.buffer
+  %r = "hal.allocate"(%c8) {kind = "result"} : (index) -> !hal.buffer
+  %0 = "hal.record"() ({
+    "hal.copy"(%c0, %c0, %c8, %c8) {slots = array<i64: 0, 2>, operandSegmentSizes = array<i32: 0, 2, 2>} : (index, index, index, index) -> ()
+    "hal.end"() : () -> ()
+  }) {memo = -1 : i64, slots = 3 : i64} : () -> !hal.command_buffer
+  "hal.submit"(%0, %x, %h, %r) {operandSegmentSizes = array<i32: 1, 3>} : (!hal.command_buffer, !hal.buffer, !hal.buffer, !hal.buffer) -> ()
+  "hal.result"(%r, %c8) {index = 0 : i64, operandSegmentSizes = array<i32: 1, 1>} : (!hal.buffer, index) -> ()
   return
 }

@@ -1,4 +1,4 @@
-"""`guard-conversions`: a float that no integer of the type is near becomes the nearest one."""
+"""`guard-conversions`: a float that is no integer of the type becomes one all the same, the same on every CPU."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ _EXACT_BITS = {32: 24, 64: 53}
 
 @dataclass(frozen=True)
 class GuardConversions(Pass):
-    """Saturates: what is too small or too large becomes an end of the integers, NaN becomes 0, as bytecode does.
+    """Saturates at 32 and 64 bits, with 0 for NaN; narrower integers are the lower bits of 32. Bytecode does the same,
+    and so do frameworks with bytes, of which -1.0 is the largest.
 
     LLVM calls the result of such a conversion poison. That is another number with each instruction set and vector
     width, and worse: an i8 made so may hold 300 in its register, and a check of an index against 256 is left out.
 
-        %r = arith.fptosi %x : f32 to i8   =>   %r = (%x == %x ? fptosi(min(max(%x, -128), 127)) : 0)
+        %r = arith.fptosi %x : f32 to i32   =>   %r = (%x == %x ? fptosi(min(max(%x, -2^31), 2^31 - 128)) : 0)
+        %r = arith.fptoui %x : f32 to i8    =>   %r = trunci(%x to i32, signed)
     """
 
     name: ClassVar[str] = "guard-conversions"
@@ -31,12 +33,19 @@ class GuardConversions(Pass):
     def run(self, module: mlir.Module) -> None:
         for op in find_ops(module, "arith.fptosi", "arith.fptoui"):
             with mlir.InsertionPoint(op), op.operation.location:
-                op.results[0].replace_all_uses_with(_saturated(op))
+                op.results[0].replace_all_uses_with(_converted(op))
             op.operation.erase()
 
 
-def _saturated(op: mlir.OpView) -> mlir.Value:
+def _converted(op: mlir.OpView) -> mlir.Value:
     x, type_, signed = op.operands[0], op.results[0].type, op.operation.name == "arith.fptosi"
+    if mlir.IntegerType(element_type(type_)).width >= 32:
+        return _saturated(x, type_, signed)
+    wide = with_element(type_, mlir.IntegerType.get_signless(32))
+    return arith.trunci(type_, _saturated(x, wide, signed=True))
+
+
+def _saturated(x: mlir.Value, type_: mlir.Type, signed: bool) -> mlir.Value:
     if mlir.FloatType(element_type(x.type)).width < 32:
         x = arith.extf(with_element(x.type, mlir.F32Type.get()), x)
     bits, exact = mlir.IntegerType(element_type(type_)).width, _EXACT_BITS[mlir.FloatType(element_type(x.type)).width]

@@ -21,8 +21,7 @@ class GuardDivision(Pass):
     """Divides by 1 where the divisor is 0, or is -1 under the smallest integer: processors raise a signal for those.
 
     Lanes that are masked off hold zeros, so this matters even where the data has none. The smallest integer divided by
-    1 is what wrapping division by -1 gives; a division by zero has no right answer, and gives its dividend. A power
-    with a negative exponent is a division, too: of 0 it is 0, as if it were one of 2.
+    1 is what wrapping division by -1 gives; a division by zero has no right answer, and gives its dividend.
 
         %r = arith.divsi %a, %b   =>   %r = arith.divsi %a, (%b == 0 or (%b == -1 and %a == min) ? 1 : %b)
     """
@@ -35,9 +34,6 @@ class GuardDivision(Pass):
             if divisor is None or divisor in (0, -1):
                 with mlir.InsertionPoint(op), op.operation.location:
                     op.operation.operands[1] = _safe_divisor(op)
-        for op in find_ops(module, "math.ipowi"):
-            with mlir.InsertionPoint(op), op.operation.location:
-                op.operation.operands[0] = _safe_base(op)
 
 
 def _safe_divisor(op: mlir.OpView) -> mlir.Value:
@@ -51,13 +47,6 @@ def _safe_divisor(op: mlir.OpView) -> mlir.Value:
         minus_one = arith.CmpIOp(equal, divisor, _constant(divisor.type, -1)).result
         bad = arith.OrIOp(bad, arith.AndIOp(smallest, minus_one).result).result
     return arith.SelectOp(bad, _constant(divisor.type, 1), divisor).result
-
-
-def _safe_base(op: mlir.OpView) -> mlir.Value:
-    base, exponent = op.operands
-    negative = arith.CmpIOp(arith.CmpIPredicate.slt, exponent, _constant(exponent.type, 0)).result
-    none = arith.CmpIOp(arith.CmpIPredicate.eq, base, _constant(base.type, 0)).result
-    return arith.SelectOp(arith.AndIOp(negative, none).result, _constant(base.type, 2), base).result
 
 
 def _constant(type_: mlir.Type, value: int) -> mlir.Value:

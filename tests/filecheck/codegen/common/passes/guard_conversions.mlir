@@ -1,22 +1,34 @@
 // RUN: eyas opt %s --passes guard-conversions | filecheck %s
 
+// Narrow integers are the lower bits of 32, also where they are unsigned.
 // CHECK-LABEL: func.func @bytes
-// CHECK-SAME: [[X:%.*]]: f32
+// CHECK: [[SIGNED:%.*]] = arith.fptosi {{.*}} : f32 to i32
+// CHECK: arith.trunci {{.*}} : i32 to i8
+// CHECK: arith.fptosi {{.*}} : f32 to i32
+// CHECK-NOT: arith.fptoui
 func.func @bytes(%x: f32) -> (i8, i8) {
-  // Both ends are floats: bounding is enough.
-  // CHECK: [[OVER:%.*]] = arith.cmpf ogt, [[X]], %cst_0
-  // CHECK: [[ABOVE:%.*]] = arith.cmpf ogt, [[X]], %cst
-  // CHECK: [[LOW:%.*]] = arith.select [[ABOVE]], [[X]], %cst
-  // CHECK: [[HIGH:%.*]] = arith.select [[OVER]], %cst_0, [[LOW]]
-  // CHECK: [[MADE:%.*]] = arith.fptosi [[HIGH]]
-  // CHECK: [[NUMBER:%.*]] = arith.cmpf ord, [[X]], [[X]]
-  // CHECK: arith.select [[NUMBER]], [[MADE]], %c0
   %0 = arith.fptosi %x : f32 to i8
-  // NaN is 0 already.
-  // CHECK: arith.fptoui
-  // CHECK-NOT: arith.cmpf ord
   %1 = arith.fptoui %x : f32 to i8
   return %0, %1 : i8, i8
+}
+
+// Both ends are floats: bounding is enough.
+// CHECK-LABEL: func.func @exact
+// CHECK-SAME: [[X:%.*]]: f64
+// CHECK: [[OVER:%.*]] = arith.cmpf ogt, [[X]], %cst_0
+// CHECK: [[ABOVE:%.*]] = arith.cmpf ogt, [[X]], %cst
+// CHECK: [[LOW:%.*]] = arith.select [[ABOVE]], [[X]], %cst
+// CHECK: [[HIGH:%.*]] = arith.select [[OVER]], %cst_0, [[LOW]]
+// CHECK: [[MADE:%.*]] = arith.fptosi [[HIGH]]
+// CHECK: [[NUMBER:%.*]] = arith.cmpf ord, [[X]], [[X]]
+// CHECK: arith.select [[NUMBER]], [[MADE]], %c0
+// NaN is 0 already.
+// CHECK: arith.fptoui
+// CHECK-NOT: arith.cmpf ord
+func.func @exact(%x: f64) -> (i32, i32) {
+  %0 = arith.fptosi %x : f64 to i32
+  %1 = arith.fptoui %x : f64 to i32
+  return %0, %1 : i32, i32
 }
 
 // The largest i32 is no f32.

@@ -1,7 +1,7 @@
 """Installs a wheel into clean environments and uses it there.
 
-python -m tests.packaging.wheel dist/eyas-….whl                           with NumPy alone: saved modules run
-python -m tests.packaging.wheel dist/eyas-….whl --extras compiler,torch    and a model compiles with them
+python -m tests.install.wheel dist/eyas-….whl                           with NumPy alone: saved modules run
+python -m tests.install.wheel dist/eyas-….whl --extras compiler,torch    and a model compiles with them
 """
 
 from __future__ import annotations

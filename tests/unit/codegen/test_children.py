@@ -1,0 +1,157 @@
+"""Children that compile are kept, replaced when they are worn out or dead, and never used by another process."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from eyas.codegen import children
+from eyas.codegen.children import Child, ChildDied, Pool, compile_jobs
+from eyas.codegen.jobs import Job
+from eyas.errors import EyasError, InternalError
+from eyas.ir import make_context, parse_module
+from eyas.targets import Target
+
+KERNEL = """
+func.func private @kernel(%x: tensor<8xf32>) -> tensor<8xf32> attributes {flow.executable} {
+  %e = tensor.empty() : tensor<8xf32>
+  %r = linalg.exp ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+"""
+
+
+def jobs(count: int, text: str = KERNEL) -> list[Job]:
+    buffer = io.BytesIO()
+    parse_module(text, make_context()).operation.write_bytecode(buffer)
+    return [Job("kernel", buffer.getvalue(), str(Target.host())) for _ in range(count)]
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    made = Pool()
+    monkeypatch.setattr(children, "pool", made)
+    yield made
+    made.close()
+
+
+def test_children_are_kept(pool):
+    seen = []
+    for _ in range(2):
+        assert all(one.object for one in compile_jobs(jobs(4), 1))
+        (child,) = pool.idle
+        seen.append(child.process.pid)
+    assert seen[0] == seen[1]
+    child.process.kill()
+    child.process.wait()
+    assert all(one.object for one in compile_jobs(jobs(4), 2))
+    assert len(pool.idle) == 2 and seen[0] not in [other.process.pid for other in pool.idle]
+
+
+def test_one_job_does_not_run_here(pool, monkeypatch):
+    """LLVM is never asked in the process of the user, however few dispatches there are."""
+    from eyas.codegen.llvm_cpu import compile as dispatch_compiler
+
+    def asked(*_):
+        raise AssertionError("LLVM was asked in this process")
+
+    monkeypatch.setattr(dispatch_compiler, "emit_object", asked)
+    (made,) = compile_jobs(jobs(1), 1)
+    assert made.object and not made.given_up
+
+
+def test_worn_out_and_foreign_children_are_left():
+    pool = Pool()
+    worn, foreign = Child("eyas.codegen.llvm_cpu.compile"), Child("eyas.codegen.llvm_cpu.compile")
+    worn.jobs, pid = pool.MOST_JOBS, worn.process.pid
+    pool.give_back(worn)
+    assert worn.process.poll() is not None and pool.idle == ()
+    foreign.owner = os.getpid() + 1
+    pool.give_back(foreign)
+    fresh = pool.take("eyas.codegen.llvm_cpu.compile")
+    assert fresh.process.pid not in (pid, foreign.process.pid)
+    foreign.owner = os.getpid()
+    for child in (foreign, fresh):
+        child.close()
+
+
+def test_errors_come_back_as_they_are(pool):
+    noted = 'flow.executable, codegen.strategy = #codegen.strategy<"no-such", {}>'
+    with pytest.raises(EyasError, match="names the unknown strategy 'no-such'") as caught:
+        compile_jobs(jobs(1, KERNEL.replace("flow.executable", noted)), 1)
+    assert not isinstance(caught.value, InternalError)
+    assert len(pool.idle) == 1
+
+
+def test_a_job_that_does_not_end_is_ended():
+    """By the clock too, where it takes no processor time."""
+    child = Child("eyas.codegen.llvm_cpu.compile")
+    (job,) = jobs(1)
+    child.ask(job, 100)
+    os.kill(child.process.pid, signal.SIGSTOP)
+    with pytest.raises(ChildDied, match="took more than 0.5 s"):
+        child.ask(job, 0.05)
+    assert child.process.returncode == -signal.SIGKILL
+
+
+def test_ctrl_c_ends_the_children_quietly(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy, eyas, sys\n"
+        "text = 'func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {%y = math.exp %x : tensor<4xf32>"
+        " return %y : tensor<4xf32>}'\n"
+        "print('begin', flush=True)\n"
+        "eyas.compile(text)\n"
+    )
+    environment = {**os.environ, "EYAS_PLANTED_DEATH": "hang:dispatch:0"}
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "begin\n"
+    deadline = time.monotonic() + 60
+    while not (found := _children_of(process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, said = process.communicate(timeout=60)
+    assert said.count("Traceback") == 1 and said.rstrip().endswith("KeyboardInterrupt")
+    while any(_is_alive(pid) for pid in found) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert found and not any(_is_alive(pid) for pid in found)
+
+
+def test_a_child_ends_with_its_parent():
+    code = (
+        "import os, signal\nfrom eyas.codegen.children import Child\n"
+        "child = Child('eyas.codegen.llvm_cpu.compile')\nprint(child.process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    deadline = time.monotonic() + 60
+    while _is_alive(int(said)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _is_alive(int(said))
+
+
+def _children_of(pid: int) -> list[int]:
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(one) for one in file.read().split()]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
