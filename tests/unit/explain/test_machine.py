@@ -60,9 +60,7 @@ def test_without_a_cache_folder(monkeypatch, folder):
 
 
 def test_a_device_that_cannot_be_measured_says_which_can(folder):
-    with pytest.raises(
-        UsageError, match="device 'far' cannot be measured: .* on local-task or local-sync"
-    ):
+    with pytest.raises(UsageError, match="device 'far' cannot be measured: .* on local-task or local-sync"):
         machine.this_machine(Device("far"))
 
 
