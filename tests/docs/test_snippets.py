@@ -38,7 +38,7 @@ def run_python(snippet: Snippet, namespace: dict[str, object]) -> None:
     source = "\n" * (snippet.line - 1) + snippet.code
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(compile(source, str(snippet.page), "exec"), namespace)
+        exec(compile(source, str(snippet.page), "exec", dont_inherit=True), namespace)
 
 
 def run_shell(snippet: Snippet, folder: Path) -> None:

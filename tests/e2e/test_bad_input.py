@@ -209,13 +209,13 @@ def test_models_that_cannot_be_traced(caplog, capfd):
         eyas.compile(torch.nn.Linear(3, 3), torch.ones(3, 3))
 
 
-def two_sizes():
+def two_sizes(target: str = "llvm-cpu"):
     """z = x + y in ONNX, where each of them has a dynamic size of its own."""
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     x, y, z = (helper.make_tensor_value_info(name, kind, [dim]) for name, dim in (("x", "N"), ("y", "M"), ("z", "K")))
     graph = helper.make_graph([helper.make_node("Add", ["x", "y"], ["z"])], "g", [x, y], [z])
-    return eyas.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+    return eyas.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), target=target)
 
 
 def test_dynamic_sizes_that_cannot_be_broadcast():
@@ -223,12 +223,16 @@ def test_dynamic_sizes_that_cannot_be_broadcast():
         two_sizes()(np.ones(5, np.float32), np.ones(3, np.float32))
 
 
-def test_dynamic_sizes_of_one_are_broadcast_or_refused():
-    try:
-        given = two_sizes()(np.ones(5, np.float32), np.full(1, 2, np.float32))
-    except EyasError:
-        return
-    np.testing.assert_array_equal(given, np.full(5, 3, np.float32))
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+def test_dynamic_sizes_that_meet_are_equal_and_one_is_no_exception(target):
+    """What is to be broadcast has to be known when the program is compiled: as a size of 1."""
+    module = two_sizes(target)
+    for sizes in ((5, 1), (1, 5)):
+        with one_error(CallError, "must be equal", "Add_0"):
+            module(*(np.ones(size, np.float32) for size in sizes))
+    for size in (1, 5):
+        given = module(np.ones(size, np.float32), np.full(size, 2, np.float32))
+        np.testing.assert_array_equal(given, np.full(size, 3, np.float32))
 
 
 # Options

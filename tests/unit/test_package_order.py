@@ -34,6 +34,9 @@ RUNTIME = {"runtime", "module", "knobs", "errors"}
 # Between the runtime and the compiler's front there are drivers that run what they made; nobody in between does.
 RUNS_MODULES = {"cli", "verification", "explain", "tune", "api", "pipelines", "runtime"}
 
+# Files of the package itself, above everything.
+ENTRANCES = {"__init__", "__main__"}
+
 EXCEPTIONS = {
     ("ir/context.py", "eyas.dialects"): "a context has every dialect loaded, and whoever needs one asks `ir`",
     ("codegen/vmvx/strategies/transforms.py", "eyas.codegen.llvm_cpu.strategies.transforms"): "one cutter of tiles",
@@ -67,14 +70,14 @@ def package_of(name: str) -> str:
 
 def test_every_package_has_a_place():
     found = {path.name.removesuffix(".py") for path in ROOT.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert found - {"__pycache__", "__init__"} <= set(LEVEL)
+    assert found - {"__pycache__", *ENTRANCES} <= set(LEVEL)
 
 
 def test_imports_go_down():
     upward = [
         f"{file} imports {name}"
         for file, package, name in IMPORTS
-        if package != "__init__"
+        if package not in ENTRANCES
         if package_of(name) != package and LEVEL[package] >= LEVEL[package_of(name)]
         if (file, name) not in EXCEPTIONS
     ]
@@ -100,7 +103,7 @@ def test_only_drivers_run_what_was_compiled():
     runs = [
         f"{file} imports {name}"
         for file, package, name in IMPORTS
-        if package_of(name) == "runtime" and package not in {*RUNS_MODULES, "__init__"}
+        if package_of(name) == "runtime" and package not in {*RUNS_MODULES, *ENTRANCES}
     ]
     assert not runs, "\n".join(runs)
 

@@ -11,7 +11,7 @@ from torch_mlir.passmanager import PassManager
 
 from eyas.errors import CompileError, FrontendError, UnsupportedOpError
 from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module, run_upstream
-from eyas.ir.locations import describe_source
+from eyas.ir.locations import describe_location
 from eyas.passes.input.drop_asserts import DropAsserts
 from eyas.passes.input.drop_unused_results import DropUnusedResults
 from eyas.passes.input.externalize_parameters import ExternalizeParameters, take_values
@@ -109,7 +109,7 @@ def finish(module: mlir.Module, parameters: Mapping[str, Parameter], hint: str =
     module.operation.walk(visit)
     for key, op in found.items():
         if key not in available:
-            raise FrontendError(f"parameter '{key}' at {describe_source(op.location)} has no data")
+            raise FrontendError(f"parameter '{key}' at {describe_location(op.location)} has no data")
     return {key: available[key] for key in found}
 
 
@@ -121,13 +121,13 @@ def explain_failure(module: mlir.Module, error: mlir.MLIRError) -> FrontendError
         op = _failed_op("\n".join(texts))
         # Constants and lists are left behind because the op that uses them was.
         if op and not op.startswith(("constant.", "prim.", "vtensor.")):
-            where = describe_source(diagnostic.location)
+            where = describe_location(diagnostic.location)
             return UnsupportedOpError(f"'{op}' at {where} is not supported: {_reason(diagnostic.message)}")
     if left := _first_left_over(module):
-        where = describe_source(left.location)
+        where = describe_location(left.location)
         return UnsupportedOpError(f"'{op_label(left)}' at {where} is not supported: no lowering for it")
     if diagnostics:
-        where = describe_source(diagnostics[0].location)
+        where = describe_location(diagnostics[0].location)
         return FrontendError(f"lowering failed at {where}: {_one_line(diagnostics[0].message)}")
     return FrontendError(f"lowering failed: {_one_line(str(error))}")
 

@@ -6,13 +6,11 @@ two shorter ones (Cooley and Tukey); a length with only large prime factors is o
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-# A longer transform is split, when its length has factors.
-_LARGEST_DENSE = 32
+from eyas.passes.input.convert_stablehlo_fft import split_length
 
 Value = TypeVar("Value")
 Parts = tuple[Value, Value]
@@ -76,12 +74,12 @@ class Fourier(ABC, Generic[Value]):
 
     def is_split(self, length: int) -> bool:
         """Whether a transform of this length is made of shorter ones."""
-        return _split(length) != 1
+        return split_length(length) != 1
 
     def _transform_last(self, parts: Parts[Value], sign: int) -> Parts[Value]:
         shape = self.shape(parts[0])
         *batch, length = shape
-        first = _split(length)
+        first = split_length(length)
         if first == 1:
             return self._product(parts, self.roots(length, length, length, sign, parts[0]))
         second = length // first
@@ -118,10 +116,3 @@ def _to_last(rank: int, axis: int) -> tuple[list[int], list[int]]:
     """The permutation that moves an axis to the end, and the one that moves it back."""
     order = [dim for dim in range(rank) if dim != axis] + [axis]
     return order, [order.index(dim) for dim in range(rank)]
-
-
-def _split(length: int) -> int:
-    """The factor nearest to the square root, or 1 when the transform is to be one product."""
-    if length <= _LARGEST_DENSE:
-        return 1
-    return max(factor for factor in range(1, math.isqrt(length) + 1) if length % factor == 0)

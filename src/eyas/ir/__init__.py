@@ -6,7 +6,8 @@ In: the wheel. Out: contexts with every dialect loaded, a pass base class, locat
 from torch_mlir import ir as mlir
 
 from eyas.ir.context import clone_into, make_context, parse_module
-from eyas.ir.diagnostics import describe_location, raise_as_compile_error
+from eyas.ir.diagnostics import raise_as_compile_error
+from eyas.ir.locations import describe_location
 from eyas.ir.passes import Pass, PassPipeline, Upstream, run_upstream
 
 __all__ = [

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from torch_mlir import ir as mlir
 
 from eyas.errors import CompileError, EyasError
-
-_FILE_LINE = re.compile(r'"([^"]+)":(\d+):(\d+)')
-_NAME = re.compile(r'loc\((?:fused\[)?"([^"]+)"[(),\]]')
-
-
-def describe_location(location: mlir.Location | str) -> str:
-    """The most useful part of a location: a named node first, then a source line, then 'an unknown place'."""
-    text = str(location)
-    if name := _NAME.search(text):
-        return f"node '{name.group(1)}'"
-    if place := _FILE_LINE.search(text):
-        file, line, _ = place.groups()
-        if file not in ("-", "<unknown>"):
-            return f"{file}:{line}"
-        return f"line {line}"
-    return "an unknown place"
+from eyas.ir.locations import UNKNOWN, describe_location
 
 
 def first_diagnostic(error: mlir.MLIRError) -> tuple[str, str]:
     """Where and what of the first error that a pass or the parser reported."""
     diagnostics = getattr(error, "error_diagnostics", None) or []
     if not diagnostics:
-        return "an unknown place", str(error).splitlines()[0]
+        return UNKNOWN, str(error).splitlines()[0]
     first = diagnostics[0]
     message = first.message.splitlines()[0]
     return describe_location(first.location), message

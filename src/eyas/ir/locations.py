@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from eyas.ir import mlir
+from torch_mlir import ir as mlir
 
 # Alone, or the first of several that were fused.
 _NAME = re.compile(r'loc\((?:fused\[)?"([^"]+)"[(),\]]')
@@ -14,7 +14,7 @@ _FILE_LINE = re.compile(r'"([^"]+)":(\d+)(?::\d+)?')
 UNKNOWN = "an unknown place"
 
 
-def describe_source(location: mlir.Location | str) -> str:
+def describe_location(location: mlir.Location | str) -> str:
     """`node 'encoder.fc/mm_3' (model.py:41)`, or whichever half is known."""
     text = str(location)
     name, place = _NAME.search(text), _FILE_LINE.search(text)
@@ -36,5 +36,5 @@ def source_names(location: mlir.Location | str) -> list[str]:
     names = list(dict.fromkeys(_NAME_ANYWHERE.findall(text)))
     if names:
         return [*names[1:], names[0]] if text.startswith("loc(fused[") else names
-    place = describe_source(text)
+    place = describe_location(text)
     return [] if place == UNKNOWN else [place]

@@ -92,6 +92,14 @@ def clone_body(source: mlir.Block, target: mlir.Block, values: dict[mlir.Value, 
     raise AssertionError("a linalg body ends with linalg.yield")
 
 
+def copy_body(old: mlir.Operation | mlir.OpView, new: mlir.OpView) -> None:
+    """Gives a new generic the body of another one with the same elements."""
+    source, target = old.operation.regions[0].blocks[0], new.regions[0].blocks[0]
+    yielded = clone_body(source, target, dict(zip(source.arguments, target.arguments, strict=True)))
+    with mlir.InsertionPoint(target):
+        linalg.YieldOp(yielded)
+
+
 def split_operands(op: mlir.Operation | mlir.OpView) -> tuple[list[mlir.Value], list[mlir.Value]]:
     """Inputs and outputs (inits) of a linalg op on tensors."""
     operands, inits = list(op.operation.operands), len(op.operation.results)

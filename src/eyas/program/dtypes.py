@@ -61,11 +61,6 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(TABLE[name][0])
 
 
-def ir_element_type(name: str) -> str:
-    """The element type in the IR, as text."""
-    return TABLE[name][1]
-
-
 def short_name(framework_name: str, what: str) -> str:
     """The short name of a framework's dtype name (`torch.float32`, `float32`); `what` says where it was seen."""
     name = _BY_NUMPY_NAME.get(framework_name.rpartition(".")[2])

@@ -10,7 +10,7 @@ import numpy as np
 
 from eyas.frontends import import_model
 from eyas.ir import mlir
-from eyas.ir.locations import UNKNOWN, describe_source
+from eyas.ir.locations import UNKNOWN, describe_location
 from eyas.ir.walk import defining_op, is_tensor, nested_operands
 from eyas.passes.dispatch.grouping import Role, role_of
 from eyas.program.program import ImportedProgram
@@ -74,7 +74,7 @@ def _layer_values(module: mlir.Module) -> dict[str, mlir.Value]:
 def _describe(name: str, value: mlir.Value, names: dict[mlir.Value, str]) -> Layer:
     op = defining_op(value)
     assert op is not None
-    place = describe_source(op.location)
+    place = describe_location(op.location)
     reads: list[str] = []
     seen: set[mlir.Value] = set()
     stack = list(nested_operands(op))

@@ -168,7 +168,7 @@ def test_data_of_a_call_is_no_option():
 @pytest.mark.parametrize(
     ("location", "expected"),
     [
-        ('loc("conv1"("model.py":3:4))', "node 'conv1'"),
+        ('loc("conv1"("model.py":3:4))', "node 'conv1' (model.py:3)"),
         ('loc("conv1")', "node 'conv1'"),
         ('loc("model.py":3:4)', "model.py:3"),
         ('loc("-":3:4)', "line 3"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eyas.ir import describe_location
-from eyas.ir.locations import describe_source, source_names
+from eyas.ir.locations import describe_location, source_names
 
 
 @pytest.mark.parametrize(
@@ -22,7 +21,7 @@ from eyas.ir.locations import describe_source, source_names
 )
 def test_names_and_lines(location, names, described):
     assert source_names(location) == names
-    assert describe_source(location) == described
+    assert describe_location(location) == described
 
 
 def test_errors_name_the_last_op_of_a_dispatch():

@@ -1,64 +1,114 @@
-"""Everything optional can be left out, one by one and all together, and the numbers stay the same."""
+"""Each switch changes a program that is made for it, and numbers stay right without it; so they do without all."""
 
 from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-import eyas
-from eyas.pipelines.phases import pipeline, switches
-from eyas.pipelines.request import Options, Phase
-from eyas.targets import Target
+torch = pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).parent))
+from switched import CASES, Case, softmax_of_product  # noqa: E402
 
-OPTIONAL = switches(Target.host())
+from eyas.errors import UsageError  # noqa: E402
+from eyas.pipelines import driver  # noqa: E402
+from eyas.pipelines.phases import OPTIONAL_PASSES, check_disabled, pipeline, switches  # noqa: E402
+from eyas.pipelines.request import Options, Phase, Request, Services  # noqa: E402
+from eyas.targets import Target  # noqa: E402
 
-# A product, a rectifier, a softmax over rows: a program in which every strategy, fusion and exp have a part.
-TEXT = """
-!t = tensor<19x21xf32>
-#id = affine_map<(a, b) -> (a, b)>
-#row = affine_map<(a, b) -> (a)>
-func.func @main(%x: tensor<19x33xf32>, %w: tensor<33x21xf32>) -> !t {
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : !t
-  %r = tensor.empty() : tensor<19xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : !t) -> !t
-  %rows = linalg.fill ins(%zero : f32) outs(%r : tensor<19xf32>) -> tensor<19xf32>
-  %0 = linalg.matmul ins(%x, %w : tensor<19x33xf32>, tensor<33x21xf32>) outs(%init : !t) -> !t
-  %1 = math.exp %0 : !t
-  %2 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
-    ins(%1 : !t) outs(%rows : tensor<19xf32>) {
-  ^bb0(%i: f32, %o: f32):
-    %s = arith.addf %i, %o : f32
-    linalg.yield %s : f32
-  } -> tensor<19xf32>
-  %3 = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
-    ins(%1, %2 : !t, tensor<19xf32>) outs(%e : !t) {
-  ^bb0(%i: f32, %s: f32, %o: f32):
-    %d = arith.divf %i, %s : f32
-    linalg.yield %d : f32
-  } -> !t
-  return %3 : !t
-}
-"""
+TARGETS = {"llvm-cpu": Target.host(), "vmvx": Target.parse("vmvx")}
+
+# Switches of a target that have nothing to do on it.
+IDLE = {}
+PAIRS = [
+    (name, target) for target, parsed in TARGETS.items() for name in switches(parsed) if (name, target) not in IDLE
+]
 
 
-@pytest.mark.parametrize(
-    "off", [*((name,) for name in OPTIONAL), OPTIONAL], ids=lambda off: off[0] if len(off) == 1 else "all"
-)
-def test_the_result_does_not_depend_on_a_switch(off):
-    random = np.random.default_rng(0)
-    x, w = (random.standard_normal(shape).astype(np.float32) for shape in ((19, 33), (33, 21)))
-    exponential = np.exp((x @ w).astype(np.float64))
-    expected = exponential / exponential.sum(1, keepdims=True)
-    module = eyas.compile(TEXT, disable=off)
-    np.testing.assert_allclose(module(x, w), expected, rtol=2e-5, atol=1e-7)
+@functools.cache
+def case_of(make) -> tuple[Case, list[np.ndarray]]:
+    """A case and what torch makes of it."""
+    torch.manual_seed(0)
+    case = make()
+    with torch.no_grad():
+        results = case.model(*(one.clone() for one in case.inputs))
+    results = results if isinstance(results, tuple) else (results,)
+    torch.manual_seed(0)
+    return make(), [np.array(one) for one in results]  # once more: the call has changed the state
+
+
+@functools.cache
+def compiled(make, target: str, off: tuple[str, ...]) -> driver.Result:
+    case, _ = case_of(make)
+    request = Request(
+        case.model, case.inputs, dynamic_shapes=case.dynamic_shapes, targets=(TARGETS[target],), disable=off
+    )
+    return driver.compile(request, Services(workers=1))
+
+
+def check(make, target: str, off: tuple[str, ...]) -> None:
+    case, expected = case_of(make)
+    module = compiled(make, target, off).load("local-sync")
+    results = module(*(one.numpy() for one in case.inputs))
+    results = results if isinstance(results, tuple) else (results,)
+    for got, want in zip(results, expected, strict=True):
+        scale = float(np.abs(want.astype(np.float64)).max())
+        np.testing.assert_allclose(np.asarray(got), want, rtol=0, atol=case.rtol * scale)
     assert tuple(module.manifest["provenance"]["disabled"]) == off
 
 
-def test_each_op_alone_and_no_code_of_ours():
-    kernels = eyas.compile(TEXT, disable=OPTIONAL).manifest["kernels"]
-    assert len(kernels) == 4 and {kernel["strategy"] for kernel in kernels} == {"loops"}
-    assert len(eyas.compile(TEXT).manifest["kernels"]) < 4
+def content(result: driver.Result) -> tuple:
+    """All of a module but its manifest, and the strategies."""
+    program = result.program
+    assert program is not None
+    weights = [(one.name, one.offset) for one in program.program.parameters]
+    kernels = [(one["name"], one["strategy"], one["knobs"]) for one in program.manifest["kernels"]]
+    return program.program, dict(program.images), weights, kernels
+
+
+@pytest.mark.parametrize(("name", "target"), PAIRS)
+def test_a_switch_changes_something_and_no_number(name, target):
+    make = CASES[name]
+    assert content(compiled(make, target, ())) != content(compiled(make, target, (name,)))
+    check(make, target, ())
+    check(make, target, (name,))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_same_is_compiled_twice(target):
+    """Otherwise a difference would show nothing."""
+    again = compiled.__wrapped__(softmax_of_product, target, ())
+    assert content(again) == content(compiled(softmax_of_product, target, ()))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("make", dict.fromkeys(CASES.values()), ids=lambda make: make.__name__)
+def test_numbers_are_right_without_anything_optional(make, target):
+    check(make, target, switches(TARGETS[target]))
+    kernels = compiled(make, target, switches(TARGETS[target])).manifest["kernels"]
+    assert {kernel["strategy"] for kernel in kernels} == {"loops"}
+
+
+def test_every_switch_has_a_program():
+    assert set(CASES) == {name for target in TARGETS.values() for name in switches(target)}
+
+
+def test_ops_are_alone_without_fusion():
+    alone = compiled(softmax_of_product, "llvm-cpu", ("form-dispatches",)).manifest["kernels"]
+    assert len(alone) > len(compiled(softmax_of_product, "llvm-cpu", ()).manifest["kernels"])
+
+
+def test_a_target_has_the_switches_of_its_own_backend():
+    assert "microkernels" in switches(TARGETS["vmvx"]) and "optimize-llvm" not in switches(TARGETS["vmvx"])
+    assert "optimize-llvm" in switches(TARGETS["llvm-cpu"]) and "microkernels" not in switches(TARGETS["llvm-cpu"])
+    check_disabled(("microkernels", "optimize-llvm"))  # one request may be for several targets
+    with pytest.raises(UsageError, match="did you mean 'winograd'"):
+        check_disabled(("winogrand",))
+    with pytest.raises(UsageError, match="'loops' cannot be disabled"):
+        check_disabled(("loops",))
 
 
 LOWERING = {
@@ -80,7 +130,7 @@ LOWERING = {
 
 def test_every_pass_is_a_step_of_the_lowering_or_has_a_switch():
     names = [step.name for phase in Phase for step in pipeline(phase, Options()).steps if hasattr(step, "name")]
-    assert not set(names) - LOWERING - set(OPTIONAL)
+    assert not set(names) - LOWERING - set(OPTIONAL_PASSES)
     # Blame goes to the last of several cures, so the order of the switches must be that of the pipeline.
-    ordered = [name for name in dict.fromkeys(names) if name in OPTIONAL]
-    assert ordered == [name for name in OPTIONAL if name in names]
+    ordered = [name for name in dict.fromkeys(names) if name in OPTIONAL_PASSES]
+    assert ordered == [name for name in OPTIONAL_PASSES if name in names]

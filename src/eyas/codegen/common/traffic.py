@@ -8,6 +8,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
 from eyas.dialects import flow
+from eyas.ir.values import element_bytes
 from eyas.ir.walk import entry_block, find_ops, is_tensor
 
 
@@ -37,15 +38,6 @@ def bytes_of(type_: mlir.Type) -> int | None:
     if not tensor.has_static_shape:
         return None
     return prod(tensor.shape) * element_bytes(tensor.element_type)
-
-
-def element_bytes(type_: mlir.Type) -> int:
-    if isinstance(type_, mlir.ComplexType):
-        return 2 * element_bytes(type_.element_type)
-    if isinstance(type_, mlir.IndexType):
-        return 8
-    assert isinstance(type_, mlir.IntegerType | mlir.FloatType)
-    return -(-type_.width // 8)
 
 
 def _bytes_read(argument: mlir.Value) -> int | None:

@@ -29,7 +29,7 @@ from eyas.frontends.torch.states import expose_mutations
 from eyas.frontends.torch.views import views_may_copy
 from eyas.frontends.torch.weights import LiteralImporter, Locations, Weights
 from eyas.ir import PassPipeline
-from eyas.ir.locations import describe_source
+from eyas.ir.locations import describe_location
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
@@ -116,7 +116,7 @@ def _check_nodes(program: torch.export.ExportedProgram, locations: Locations) ->
     """What the importer would fail on without saying where: operators with bodies, and types it does not know."""
     for node in program.graph.nodes:
         location = locations.get_node_location(node)
-        where = f"at {describe_source(location)}" if location else f"at input '{node.name}'"
+        where = f"at {describe_location(location)}" if location else f"at input '{node.name}'"
         if isinstance(node.target, HigherOrderOperator):
             name = node.target.name()
             if not hasattr(LiteralImporter, f"_import_hop_{name}"):

@@ -11,6 +11,7 @@ from torch_mlir.dialects import arith
 from eyas.dialects import flow, hal
 from eyas.ir import Pass
 from eyas.ir.dialect import integers
+from eyas.ir.values import i64_attribute, index_constant
 from eyas.ir.walk import entry_block, functions
 
 _WORK = ("stream.dispatch", "stream.copy", "stream.barrier")
@@ -94,7 +95,7 @@ class _Conversion:
                 old.replace_all_uses_with(new)
         elif name == "stream.load":
             binding = self._binding(op.source)
-            offset = arith.AddIOp(binding.offset, _index(op.offset.value)).result
+            offset = arith.AddIOp(binding.offset, index_constant(op.offset.value)).result
             loaded = hal.LoadOp(self.buffers[binding.base], offset, op.element, mlir.IntegerType.get_signless(64))
             op.result.replace_all_uses_with(loaded.result)
         elif name == "stream.loop":
@@ -115,13 +116,13 @@ class _Conversion:
             resource = owner.operands[0]
             owner = resource.owner
         # A length of -1 means the rest of the buffer.
-        offset = offset if offset is not None else _index(0)
+        offset = offset if offset is not None else index_constant(0)
         length = length if length is not None else self.lengths.get(resource)
         return _Binding(
             resource,
             owner.name in ("stream.parameter", "stream.state"),  # where they are does not change between calls
             offset,
-            length if length is not None else _index(-1),
+            length if length is not None else index_constant(-1),
         )
 
     def _record(self, work: list[mlir.OpView]) -> None:
@@ -132,7 +133,7 @@ class _Conversion:
                 slots.setdefault(binding.base, len(slots))
         is_static = all(_is_static(op, group) for op, group in zip(work, bindings, strict=True))
         record = hal.RecordOp(
-            _integer(self.memo if is_static else -1), _integer(len(slots)), hal.CommandBufferType.get()
+            i64_attribute(self.memo if is_static else -1), i64_attribute(len(slots)), hal.CommandBufferType.get()
         )
         self.memo += is_static
         with mlir.InsertionPoint(record.body.blocks.append()):
@@ -167,11 +168,3 @@ def _is_static(op: mlir.OpView, bindings: list[_Binding]) -> bool:
     if op.operation.name == "stream.dispatch":
         values += list(op.constants)
     return all(not isinstance(value.owner, mlir.Block) and value.owner.name == "arith.constant" for value in values)
-
-
-def _index(value: int) -> mlir.Value:
-    return arith.ConstantOp(mlir.IndexType.get(), value).result
-
-
-def _integer(value: int) -> mlir.IntegerAttr:
-    return mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), value)

@@ -94,7 +94,7 @@ def _transform(parts: Parts, axis: int, sign: int) -> Parts:
 def _transform_last(parts: Parts, sign: int) -> Parts:
     shape = _shape(parts[0])
     *batch, length = shape
-    first = _split(length)
+    first = split_length(length)
     if first == 1:
         k = np.arange(length)
         angle = sign * 2 * np.pi * (np.outer(k, k) % length) / length
@@ -116,7 +116,7 @@ def _transform_last(parts: Parts, sign: int) -> Parts:
     return _map(parts, lambda value: _reshape(_transpose(value, swap), shape))
 
 
-def _split(length: int) -> int:
+def split_length(length: int) -> int:
     """The factor nearest to the square root, or 1 when the transform is to be one product."""
     if length <= _LARGEST_DENSE:
         return 1

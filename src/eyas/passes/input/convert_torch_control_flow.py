@@ -9,7 +9,7 @@ from torch_mlir.dialects import arith, linalg, scf, tensor
 
 from eyas.errors import UnsupportedOpError
 from eyas.ir import Pass, mlir
-from eyas.ir.locations import describe_source
+from eyas.ir.locations import describe_location
 from eyas.ir.structured import generic
 from eyas.ir.walk import defining_op, find_ops
 from eyas.passes.input.torch_values import builtin_type
@@ -131,7 +131,7 @@ def _builtin_type(type_: mlir.Type, op: mlir.Operation) -> mlir.Type:
     found = builtin_type(type_)
     if found is None:
         what = "loop carries" if op.name == "torch.prim.Loop" else "branch gives"
-        where = describe_source(op.location)
+        where = describe_location(op.location)
         raise UnsupportedOpError(f"control flow at {where} is not supported: a {what} a value of type {type_}")
     return found
 

@@ -14,7 +14,7 @@ from torch_mlir.dialects import arith, linalg
 from eyas.dialects import flow
 from eyas.errors import UnsupportedOpError
 from eyas.ir import Pass, mlir, small_types
-from eyas.ir.locations import describe_source
+from eyas.ir.locations import describe_location
 from eyas.ir.structured import elementwise
 from eyas.ir.walk import find_ops
 from eyas.program.dtypes import SMALL_IN_IR, numpy_dtype
@@ -214,7 +214,7 @@ def _decode(small: str, bits: mlir.Value, unsigned: bool) -> mlir.Value:
 def _encode(op: mlir.Operation, saturate: str, small: str, value: mlir.Value) -> mlir.Value:
     name = SMALL_IN_IR[small]
     if name == small_types.SCALE:
-        where = describe_source(op.location)
+        where = describe_location(op.location)
         raise UnsupportedOpError(f"'{op.name}' at {where} is not supported: frameworks round to {name} differently")
     if op.name == "arith.uitofp":
         value = arith.UIToFPOp(mlir.F32Type.get(), value).result

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from eyas.errors import FrontendError, UnsupportedOpError
 from eyas.ir import Pass, mlir
-from eyas.ir.locations import UNKNOWN, describe_source
+from eyas.ir.locations import UNKNOWN, describe_location
 from eyas.program.dtypes import ELEMENT_TYPES
 
 DIALECTS = frozenset({"func", "linalg", "tensor", "arith", "math", "scf", "complex", "tm_tensor", "builtin"})
@@ -77,7 +77,7 @@ class VerifyInputContract(Pass):
             raise UnsupportedOpError(_describe_unknown(unknown, counts))
         if badly_typed:
             op, problem = badly_typed[0]
-            raise FrontendError(f"'{op.name}' at {describe_source(op.location)} {problem}")
+            raise FrontendError(f"'{op.name}' at {describe_location(op.location)} {problem}")
         module.operation.verify()
 
 
@@ -94,7 +94,9 @@ def _is_known(name: str) -> bool:
 
 def _describe_unknown(unknown: dict[str, mlir.Operation], counts: Counter[str]) -> str:
     # An op that tells where it came from says more than a global of the module.
-    label = next((name for name, op in unknown.items() if describe_source(op.location) != UNKNOWN), next(iter(unknown)))
+    label = next(
+        (name for name, op in unknown.items() if describe_location(op.location) != UNKNOWN), next(iter(unknown))
+    )
     op = unknown[label]
     name = op.name
     dialect = "onnx" if label.startswith("onnx.") else name.partition(".")[0]
@@ -102,7 +104,7 @@ def _describe_unknown(unknown: dict[str, mlir.Operation], counts: Counter[str]) 
     times = f" ({counts[label]} times)" if counts[label] > 1 else ""
     rest = [f"{other} ({counts[other]})" for other in unknown if other != label]
     also = f"; also unsupported: {', '.join(rest[:8])}" + (", ..." if len(rest) > 8 else "") if rest else ""
-    return f"'{label}'{times} at {describe_source(op.location)} is not supported: {reason}{also}"
+    return f"'{label}'{times} at {describe_location(op.location)} is not supported: {reason}{also}"
 
 
 def _check_functions(module: mlir.Module) -> None:

@@ -9,8 +9,8 @@ from torch_mlir.dialects import arith, linalg, tensor
 
 from eyas.dialects import flow
 from eyas.ir.structured import (
-    clone_body,
     constant_scalar,
+    copy_body,
     element_type,
     fill_value,
     generic,
@@ -207,11 +207,8 @@ class RowOps:
         kinds = ["parallel"] * len(shape) + ["reduction"] * (len(loops) - len(shape))
         new = generic(new_inputs, [output], new_maps, kinds)
         new.operation.attributes[flow.GROUP] = group
-        source, target = op.regions[0].blocks[0], new.regions[0].blocks[0]
-        yielded = clone_body(source, target, dict(zip(source.arguments, target.arguments, strict=True)))
-        with mlir.InsertionPoint(target):
-            linalg.YieldOp(yielded)
-        _multiply_instead(target)
+        copy_body(op, new)
+        _multiply_instead(new.regions[0].blocks[0])
         return new.results[0]
 
 

@@ -11,7 +11,7 @@ from torch_mlir.dialects import linalg
 
 from eyas.codegen.common.kernel import LinearExpr, Unsupported, linear_expr
 from eyas.ir import Pass, run_upstream
-from eyas.ir.structured import clone_body, empty_like, generic, is_elementwise
+from eyas.ir.structured import copy_body, empty_like, generic, is_elementwise
 from eyas.ir.walk import constant_int, defining_op, find_ops, is_tensor
 from eyas.passes.dispatch.grouping import indexing_maps, is_plain_copy
 
@@ -199,10 +199,7 @@ def _order_filter(op: mlir.OpView) -> None:
         written = {expr.position for expr in maps[2].results if isinstance(expr, mlir.AffineDimExpr)}
         kinds = ["parallel" if loop in written else "reduction" for loop in range(maps[2].n_dims)]
         new = generic([op.operands[0], moved], [op.operands[2]], [maps[0], read, maps[2]], kinds)
-        source, target = op.operation.regions[0].blocks[0], new.regions[0].blocks[0]
-        yielded = clone_body(source, target, dict(zip(source.arguments, target.arguments, strict=True)))
-        with mlir.InsertionPoint(target):
-            linalg.YieldOp(yielded)
+        copy_body(op, new)
     op.results[0].replace_all_uses_with(new.results[0])
     op.operation.erase()
 

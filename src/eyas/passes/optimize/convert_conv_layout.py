@@ -9,7 +9,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
 from eyas.ir import Pass
-from eyas.ir.structured import clone_body, empty_like, fill_value, generic, permutation_of, transpose
+from eyas.ir.structured import copy_body, empty_like, fill_value, generic, permutation_of, transpose
 from eyas.ir.walk import defining_op, find_ops
 
 # Samples that fill a vector.
@@ -99,10 +99,7 @@ def _rewrite_exchanged(op: mlir.OpView) -> None:
     output = linalg.fill(fill_value(op.operands[2]), outs=[empty])
     maps = [mlir.AffineMap.get(7, 0, exprs) for exprs in (*reads, [first, h, w, last])]
     new = generic([image, filter_], [output], maps, ["parallel"] * 4 + ["reduction"] * 3)
-    source, target = op.operation.regions[0].blocks[0], new.regions[0].blocks[0]
-    yielded = clone_body(source, target, dict(zip(source.arguments, target.arguments, strict=True)))
-    with mlir.InsertionPoint(target):
-        linalg.YieldOp(yielded)
+    copy_body(op, new)
     op.results[0].replace_all_uses_with(transpose(new.results[0], [order.index(dim) for dim in range(4)]))
     op.operation.erase()
 

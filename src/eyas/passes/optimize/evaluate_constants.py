@@ -14,6 +14,7 @@ from torch_mlir.dialects import func
 from eyas.dialects import flow
 from eyas.ir import Pass
 from eyas.ir.transforms import is_matrix_of_transforms
+from eyas.ir.values import element_bytes
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.dispatch.grouping import Role, role_of
 from eyas.program.dtypes import STORAGE, short_name
@@ -214,8 +215,7 @@ def _is_worth_it(op: mlir.Operation) -> bool:
 
 def _bytes(type_: mlir.Type) -> int:
     shaped = mlir.RankedTensorType(type_)
-    width = getattr(shaped.element_type, "width", 64)
-    return math.prod(shaped.shape) * max(1, width // 8)
+    return math.prod(shaped.shape) * element_bytes(shaped.element_type)
 
 
 def _first_parameter(op: mlir.Operation) -> str | None:

@@ -10,7 +10,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg, tensor
 
 from eyas.ir import Pass, run_upstream
-from eyas.ir.structured import clone_body, element_type, fill_value, generic, is_elementwise, split_operands
+from eyas.ir.structured import copy_body, element_type, fill_value, generic, is_elementwise, split_operands
 from eyas.ir.walk import defining_op, find_ops, is_tensor
 from eyas.passes.dispatch.grouping import Role, indexing_maps, is_plain_copy, role_of
 
@@ -108,7 +108,7 @@ def _keep_unit_dims(op: mlir.Operation) -> bool:
             "reduction" if "reduction" in str(kind) else "parallel" for kind in reduction.attributes["iterator_types"]
         ]
         new = generic(inputs, [init], [*maps[:-1], mlir.AffineMap.get(maps[-1].n_dims, 0, written)], kinds)
-        _copy_body(reduction, new)
+        copy_body(reduction, new)
     op.results[0].replace_all_uses_with(new.results[0])
     return True
 
@@ -166,13 +166,6 @@ def _read_unrepeated(op: mlir.Operation) -> bool:
         op.attributes["indexing_maps"] = mlir.ArrayAttr.get([mlir.AffineMapAttr.get(map_) for map_ in maps])
         changed = True
     return changed
-
-
-def _copy_body(old: mlir.Operation, new: mlir.OpView) -> None:
-    source, target = old.regions[0].blocks[0], new.regions[0].blocks[0]
-    yielded = clone_body(source, target, dict(zip(source.arguments, target.arguments, strict=True)))
-    with mlir.InsertionPoint(target):
-        linalg.YieldOp(yielded)
 
 
 def _comes_back(value: mlir.Value, source: mlir.Operation | None) -> bool:
@@ -235,7 +228,7 @@ def _sink(op: mlir.Operation, user: mlir.Operation) -> bool:
         output = tensor.EmptyOp(shape, element_type(user.results[0])).result
         all_maps = [*new_maps, mlir.AffineMap.get_identity(len(groups))]
         new = generic(new_inputs, [output], all_maps, ["parallel"] * len(groups))
-        _copy_body(user, new)
+        copy_body(user, new)
         restored = tensor.ExpandShapeOp(
             user.results[0].type, new.results[0], op.attributes["reassociation"], [], extents
         ).result

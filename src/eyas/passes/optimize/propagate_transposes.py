@@ -11,7 +11,7 @@ from torch_mlir.dialects import tensor
 from eyas.dialects import flow
 from eyas.ir import Pass, run_upstream
 from eyas.ir.structured import (
-    clone_body,
+    copy_body,
     element_type,
     empty_like,
     generic,
@@ -176,7 +176,7 @@ def _through_elementwise(op: mlir.Operation, user: mlir.Operation, permutation: 
     else:
         output = empty_like(inits[0], [shape[p] for p in inverse], inverse)
     new = generic(new_inputs, [output], [*new_maps, identity], ["parallel"] * rank)
-    _move_body(user, new)
+    copy_body(user, new)
     user.results[0].replace_all_uses_with(transpose(new.results[0], permutation))
     return True
 
@@ -198,7 +198,7 @@ def _absorb(op: mlir.Operation, user: mlir.Operation, permutation: list[int]) ->
     written = {e.position for e in maps[-1].results if isinstance(e, mlir.AffineDimExpr)}
     kinds = ["parallel" if loop in written else "reduction" for loop in range(maps[-1].n_dims)]
     new = generic(new_inputs, inits, new_maps, kinds)
-    _move_body(user, new)
+    copy_body(user, new)
     for old, fresh in zip(user.results, new.results, strict=True):
         old.replace_all_uses_with(fresh)
     return True
@@ -256,15 +256,6 @@ def _is_ranked(value: mlir.Value, rank: int) -> bool:
 
 def _uses_index(op: mlir.Operation) -> bool:
     return any(view.operation.name == "linalg.index" for view in op.regions[0].blocks[0].operations)
-
-
-def _move_body(old: mlir.Operation, new: mlir.OpView) -> None:
-    from torch_mlir.dialects import linalg
-
-    source, target = old.regions[0].blocks[0], new.regions[0].blocks[0]
-    yielded = clone_body(source, target, dict(zip(source.arguments, target.arguments, strict=True)))
-    with mlir.InsertionPoint(target):
-        linalg.YieldOp(yielded)
 
 
 def _inverse(permutation: list[int]) -> list[int]:

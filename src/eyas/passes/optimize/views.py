@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import linalg
 
-from eyas.ir.structured import clone_body, element_type, empty_like, generic, is_elementwise, permutation_of
+from eyas.ir.structured import copy_body, element_type, empty_like, generic, is_elementwise, permutation_of
 from eyas.ir.walk import defining_op, is_tensor
 from eyas.passes.dispatch.grouping import indexing_maps
 
@@ -90,8 +89,5 @@ def _compute(
     with op.location:
         output = empty_like(op.results[0], shape, range(len(shape)), element_type(op.results[0]))
         new = generic(inputs, [output], [*new_maps, identity], ["parallel"] * len(shape))
-        source, target = op.regions[0].blocks[0], new.regions[0].blocks[0]
-        yielded = clone_body(source, target, dict(zip(source.arguments, target.arguments, strict=True)))
-        with mlir.InsertionPoint(target):
-            linalg.YieldOp(yielded)
+        copy_body(op, new)
     return new.results[0]

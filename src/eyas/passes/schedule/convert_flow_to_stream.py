@@ -13,6 +13,7 @@ from eyas.dialects import flow, stream
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
 from eyas.ir.dialect import integers
+from eyas.ir.values import element_bytes, i64_attribute, index_constant
 from eyas.ir.walk import constant_int, entry_block, functions, is_tensor
 from eyas.passes.dispatch.grouping import Role, role_of
 from eyas.passes.dispatch.shapes import dims_of
@@ -89,7 +90,7 @@ class _FunctionConversion:
                 raise CompileError(f"a tensor made by {value.owner.name} at {where} has no buffer")
             with mlir.InsertionPoint.at_block_begin(self.block), mlir.Location.unknown():
                 index = mlir.BlockArgument(value).arg_number
-                self.resources[value] = stream.ArgumentOp(_integer(index), self.type).result
+                self.resources[value] = stream.ArgumentOp(i64_attribute(index), self.type).result
         return self.resources[value]
 
     def _convert_dispatch(self, op: mlir.OpView, returned: list[mlir.Value]) -> None:
@@ -122,7 +123,7 @@ class _FunctionConversion:
             if made in wholes:
                 number = next(i for i, row in enumerate(rows) if row[0] == made)
                 last = rows[number][1] + rows[number][2] * (trips - 1)
-                offset = _index(last * _row_bytes(results[number]))
+                offset = index_constant(last * _row_bytes(results[number]))
                 self.resources[value] = stream.ViewOp(wholes[made], offset, _bytes_of(value), self.type).result
                 continue
             kind = mlir.StringAttr.get("transient")
@@ -157,7 +158,7 @@ class _FunctionConversion:
 
     def _convert_slice(self, op: flow.SliceOp) -> None:
         element = element_bytes(mlir.RankedTensorType(op.source.type).element_type)
-        offset = _index(op.offset.value * element)
+        offset = index_constant(op.offset.value * element)
         source = self._resource(op.source)
         self.resources[op.result] = stream.ViewOp(source, offset, _bytes_of(op.result), self.type).result
 
@@ -167,7 +168,9 @@ class _FunctionConversion:
         if not isinstance(argument.owner, mlir.Block) or index.name != "arith.constant":
             raise CompileError(f"the size of a tensor at {describe_location(op.operation.location)} depends on data")
         number = mlir.BlockArgument(argument).arg_number
-        dim = stream.ArgumentDimOp(_integer(number), _integer(index.attributes["value"].value), mlir.IndexType.get())
+        dim = stream.ArgumentDimOp(
+            i64_attribute(number), i64_attribute(index.attributes["value"].value), mlir.IndexType.get()
+        )
         op.results[0].replace_all_uses_with(dim.result)
 
     def _convert_extract(self, op: mlir.OpView) -> None:
@@ -184,7 +187,7 @@ class _FunctionConversion:
             offset = offset * size + index
         i64 = mlir.IntegerType.get_signless(64)
         element = mlir.StringAttr.get(str(type_.element_type))
-        position = _integer(offset * element_bytes(type_.element_type))
+        position = i64_attribute(offset * element_bytes(type_.element_type))
         loaded = stream.LoadOp(self._resource(op.operands[0]), position, element, i64).result
         value = loaded if op.result.type == i64 else arith.TruncIOp(op.result.type, loaded).result
         op.result.replace_all_uses_with(value)
@@ -198,7 +201,7 @@ class _FunctionConversion:
             target = stream.AllocOp(_bytes_of(value), mlir.StringAttr.get("result"), self.type).result
             stream.CopyOp(resource, target)
             resource = target
-        stream.ResultOp(resource, dims, _integer(position))
+        stream.ResultOp(resource, dims, i64_attribute(position))
 
     def _state(self, key: str, value: mlir.Value) -> mlir.Value:
         if key not in self.states:
@@ -260,27 +263,20 @@ def _uses_through_scalars(value: mlir.Value) -> list[mlir.OpOperand]:
     return found
 
 
-def element_bytes(type_: mlir.Type) -> int:
-    """Bytes of one element in memory."""
-    if isinstance(type_, mlir.ComplexType):
-        return 2 * element_bytes(type_.element_type)
-    if isinstance(type_, mlir.IndexType):
-        return 8
-    return max(1, type_.width // 8)
-
-
 def _all_dims(value: mlir.Value) -> list[mlir.Value]:
     """Every dimension of a tensor as an index value."""
     type_ = mlir.RankedTensorType(value.type)
     dynamic = iter(dims_of(value))
-    return [next(dynamic) if type_.is_dynamic_dim(i) else _index(type_.get_dim_size(i)) for i in range(type_.rank)]
+    return [
+        next(dynamic) if type_.is_dynamic_dim(i) else index_constant(type_.get_dim_size(i)) for i in range(type_.rank)
+    ]
 
 
 def _bytes_of(value: mlir.Value) -> mlir.Value:
     """The size of a tensor's buffer as an index value, constant when the shape is."""
     type_ = mlir.RankedTensorType(value.type)
     static = [type_.get_dim_size(i) for i in range(type_.rank) if not type_.is_dynamic_dim(i)]
-    total = _index(math.prod(static) * element_bytes(type_.element_type))
+    total = index_constant(math.prod(static) * element_bytes(type_.element_type))
     for dim in dims_of(value):
         total = arith.MulIOp(total, dim).result
     return total
@@ -294,11 +290,3 @@ def _row_bytes(value: mlir.Value) -> int:
 def _groups(attribute: mlir.Attribute, size: int) -> list[tuple[int, ...]]:
     numbers = list(mlir.DenseI64ArrayAttr(attribute))
     return [tuple(numbers[first : first + size]) for first in range(0, len(numbers), size)]
-
-
-def _index(value: int) -> mlir.Value:
-    return arith.ConstantOp(mlir.IndexType.get(), value).result
-
-
-def _integer(value: int) -> mlir.IntegerAttr:
-    return mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), value)

@@ -9,7 +9,7 @@ from torch_mlir import ir as mlir
 
 from eyas.dialects import flow, stream
 from eyas.ir import Pass
-from eyas.ir.walk import entry_block, functions
+from eyas.ir.walk import constant_int, entry_block, functions
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _range(value: mlir.Value, writes: bool) -> _Range:
     offset = 0
     owner = value.owner
     while owner.name == "stream.view":
-        start, size = _static(owner.operands[1]), _static(owner.operands[2])
+        start, size = constant_int(owner.operands[1]), constant_int(owner.operands[2])
         if start is None or size is None:
             known = False
         else:
@@ -87,10 +87,3 @@ def _range(value: mlir.Value, writes: bool) -> _Range:
     if not known:
         return _Range(value, 0, 1 << 62, writes)
     return _Range(value, begin + offset, end + offset, writes)
-
-
-def _static(value: mlir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, mlir.Block) or owner.name != "arith.constant":
-        return None
-    return owner.attributes["value"].value

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith
 
 from eyas.dialects import flow, stream
 from eyas.errors import CompileError
 from eyas.ir import Pass
-from eyas.ir.walk import entry_block, functions
+from eyas.ir.values import index_constant
+from eyas.ir.walk import constant_int, entry_block, functions
 from eyas.passes.schedule.packing import Interval, pack
 
 ARENA_BYTES, LOWER_BOUND_BYTES = "stream.arena_bytes", "stream.arena_lower_bound_bytes"
@@ -44,7 +44,7 @@ class PlanMemory(Pass):
         if not allocs:
             return
         lifetimes = [_lifetime(op, ordinals) for op in allocs]
-        sizes = [size for op in allocs if (size := _static(op.bytes)) is not None]
+        sizes = [size for op in allocs if (size := constant_int(op.bytes)) is not None]
         first = allocs[0]
         with mlir.InsertionPoint(first), first.operation.location:
             if len(sizes) == len(allocs):
@@ -53,8 +53,8 @@ class PlanMemory(Pass):
                 i64 = mlir.IntegerType.get_signless(64)
                 function.attributes[ARENA_BYTES] = mlir.IntegerAttr.get(i64, packing.arena_bytes)
                 function.attributes[LOWER_BOUND_BYTES] = mlir.IntegerAttr.get(i64, packing.lower_bound_bytes)
-                total = _index(packing.arena_bytes)
-                offsets = [_index(offset) for offset in packing.offsets]
+                total = index_constant(packing.arena_bytes)
+                offsets = [index_constant(offset) for offset in packing.offsets]
             else:
                 total, offsets = _pack_at_run_time(allocs, lifetimes, self.max_arena_bytes)
             kind = mlir.StringAttr.get("transient")
@@ -121,14 +121,3 @@ def _hoist(value: mlir.Value, before: mlir.Operation) -> None:
     for operand in owner.operands:
         _hoist(operand, before)
     owner.operation.move_before(before)
-
-
-def _static(value: mlir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, mlir.Block) or owner.name != "arith.constant":
-        return None
-    return owner.attributes["value"].value
-
-
-def _index(value: int) -> mlir.Value:
-    return arith.ConstantOp(mlir.IndexType.get(), value).result

@@ -30,9 +30,6 @@ class Real:
         """A constant of the same shape."""
         return Real(splat(self.value.type, mlir.FloatAttr.get(mlir.F32Type.get(), number)), self.fused)
 
-    def of_bits(self, bits: int) -> Real:
-        return Integer(splat(with_element(self.value.type, _i32()), _int_attr(bits)), self.fused).as_real()
-
     def __add__(self, other: float | Real) -> Real:
         return self._make(arith.addf(self.value, self._lift(other).value))
 
