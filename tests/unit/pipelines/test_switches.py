@@ -113,7 +113,6 @@ def test_a_target_has_the_switches_of_its_own_backend():
 
 LOWERING = {
     "verify-input-contract",
-    "outline-loops",
     "split-concats",
     "pack-bindings",
     "convert-float-sizes",
@@ -121,8 +120,6 @@ LOWERING = {
     "check-shapes",
     "convert-reshapes-to-flow",
     "outline-dispatches",
-    "pack-bindings",
-    "split-concats",
     "convert-flow-to-stream",
     "convert-stream-to-hal",
     "select-strategies",
