@@ -105,11 +105,11 @@ class Case:
         module.save(self.path)
         self.input.write_bytes(given.numpy().tobytes())
 
-    def check(self, command: list[str], **environment: str) -> None:
+    def check(self, command: list[str], *options: str, **environment: str) -> None:
         outputs = [self.folder / f"{i}.out" for i in range(len(self.wanted))]
         for output in outputs:
             output.unlink(missing_ok=True)
-        arguments = [self.path, self.function, self.input, "-o", *outputs, "--driver", "local-sync"]
+        arguments = [self.path, self.function, self.input, "-o", *outputs, "--driver", "local-sync", *options]
         done = subprocess.run(
             [*command, *map(str, arguments)], env=os.environ | environment, capture_output=True, text=True, timeout=300
         )
