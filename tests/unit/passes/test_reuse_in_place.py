@@ -14,6 +14,7 @@ import programs as p  # noqa: E402
 import eyas  # noqa: E402
 from eyas.ir import make_context, mlir, parse_module  # noqa: E402
 from eyas.passes.schedule.reuse_in_place import alias_pairs  # noqa: E402
+from eyas.targets import Target  # noqa: E402
 
 N = 24
 A, S, W = p.tensor_type([N, N]), p.tensor_type([N]), p.tensor_type([N, N])
@@ -116,5 +117,5 @@ def test_loops_that_are_bufferised_never_share_memory():
     with module.context, mlir.Location.unknown():
         function = module.body.operations[0]
         for target in ("llvm-cpu", "vmvx"):
-            assert alias_pairs(function, target, (), {}) == [(0, 1)]
-        assert alias_pairs(function, "vmvx", ("microkernels",), {}) == []
+            assert alias_pairs(function, Target.parse(target), (), {}) == [(0, 1)]
+        assert alias_pairs(function, Target.parse("vmvx"), ("microkernels",), {}) == []
