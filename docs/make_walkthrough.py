@@ -113,7 +113,7 @@ def ir(text: str) -> str:
     """IR as a code block: attributes that only machines read become `...`, long lines are wrapped."""
     text = re.sub(r'flow\.signature = "[^"]*"', 'flow.signature = "..."', text)
     text = re.sub(r'flow\.source_digest = "[^"]*"', 'flow.source_digest = "..."', text)
-    text = re.sub(r'hal.image = dense<"0x[0-9A-F]*">', 'hal.image = dense<...>', text)
+    text = re.sub(r'hal.image = dense<"0x[0-9A-F]*">', "hal.image = dense<...>", text)
     text = re.sub(r",? ?operandSegmentSizes = array<[^>]*>", "", text).replace(" {} :", " :")
     lines = [wrapped for line in text.strip().splitlines() for wrapped in wrap(line.rstrip())]
     return "```mlir\n" + "\n".join(lines) + "\n```"

@@ -376,6 +376,37 @@ def test_state_after_a_failed_call():
     assert module.state["calls"] == 6
 
 
+def submissions(fails_first: bool) -> ProgramBuilder:
+    """A kernel that fails and one that doubles a state variable, each in a submission of its own."""
+    builder = ProgramBuilder()
+    exe = builder.executable(kernels.executable())
+    powers = builder.state(State("powers", "f32", (4,)))
+    asm = builder.function("main", Signature((), ()))
+    values = asm.state(None, powers)
+    for fails in (fails_first, not fails_first):
+        if fails:
+            kernels.run_once(asm, exe, kernels.FAILS, asm.const(1), [], [])
+        else:
+            bindings = [Direct(values), Direct(values, access=Access.WRITE)]
+            kernels.run_once(asm, exe, kernels.SCALE, asm.const(1), [asm.const(4), asm.const(2)], bindings)
+    return builder
+
+
+def test_work_behind_a_failure_does_not_run():
+    """Also where it was submitted before anybody knew of the failure."""
+    module = load(submissions(fails_first=True))
+    module.state["powers"] = np.ones(4, np.float32)
+    for _ in range(3):
+        with pytest.raises(CallError, match="dispatch 'fails' .* reported error 77"):
+            module()
+        assert module.state["powers"].tolist() == [1.0] * 4
+    module = load(submissions(fails_first=False))
+    with pytest.raises(CallError, match="dispatch 'fails' .* reported error 77"):
+        module()
+    with pytest.raises(CallError, match="state 'powers' is undefined"):
+        module.state["powers"]
+
+
 def test_programs_with_state_are_written_and_read():
     program = counting().finish()
     assert decode(encode(program)) == program and "state 0 'calls' i64[] starts as zeros" in disassemble(program)

@@ -43,7 +43,7 @@ struct eyas_vmvx_function_t {
   uint32_t binding_count;
   uint32_t constant_count;
   uint64_t writes[EYAS_VMVX_MAX_BINDINGS / 64];  // bit i % 64 of i / 64: binding i is written
-  const char* data;  // 64-byte aligned
+  const char* data;                              // 64-byte aligned
   uint32_t data_bytes;
   eyas_vmvx_cell_t* cells;
   uint32_t cell_count;

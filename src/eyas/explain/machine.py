@@ -11,6 +11,7 @@ import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from eyas.errors import CallError, UsageError
 from eyas.explain.others import BUSY, OtherPrograms
 from eyas.knobs import cache_folder
 from eyas.runtime import _core
@@ -71,7 +72,13 @@ def this_machine(device: _core.Device, again: bool = False) -> Machine:
         except (OSError, ValueError, KeyError, TypeError):
             pass
     others = OtherPrograms()
-    machine = _measure(device, info["name"], info["workers"])
+    try:
+        machine = _measure(device, info["name"], info["workers"])
+    except CallError as error:
+        raise UsageError(
+            f"the limits of the device '{info['driver']}' cannot be measured: {error}; explain a module, or the time of"
+            " its dispatches, on local-task or local-sync"
+        ) from error
     if others.share() > BUSY:
         return replace(machine, disturbed=True)
     if path is not None:

@@ -14,6 +14,7 @@ from eyas.pipelines.request import Options, Phase
 from eyas.targets import Target
 
 OPTIONAL_PASSES = (
+    "outline-loops",
     "widen-accumulators",
     "quantize-contractions",
     "narrow-contractions",

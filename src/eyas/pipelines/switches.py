@@ -6,6 +6,7 @@ from eyas.codegen.backends import all_switches
 from eyas.pipelines.phases import OPTIONAL_PASSES
 
 WITHOUT = {
+    "outline-loops": "each loop is one dispatch of scalar code",
     "widen-accumulators": "sums of f16 and bf16 accumulate in their own type",
     "quantize-contractions": "products of dequantised torch tensors are of floats",
     "narrow-contractions": "integer products read numbers that were extended to 32 bits before",

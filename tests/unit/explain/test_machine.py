@@ -7,6 +7,7 @@ import json
 import pytest
 from made import MACHINE
 
+from eyas.errors import UsageError
 from eyas.explain import machine
 from eyas.runtime import Device
 
@@ -56,6 +57,11 @@ def test_without_a_cache_folder(monkeypatch, folder):
     assert not folder.exists()
     monkeypatch.setenv("EYAS_CACHE", "/proc/nowhere")
     assert machine.this_machine(Device("local-sync")).flops_per_s > 0
+
+
+def test_a_device_that_cannot_be_measured_says_which_can(folder):
+    with pytest.raises(UsageError, match="device 'far' cannot be measured: .* on local-task or local-sync"):
+        machine.this_machine(Device("far"))
 
 
 def test_numbers_that_cannot_be_are_refused():

@@ -75,7 +75,8 @@ def reshaped_product() -> Case:
 
 
 def padded_window() -> Case:
-    return Case(nn.Conv2d(16, 32, 3, padding=9, dilation=9).eval(), (torch.randn(1, 16, 8, 8),))
+    model = nn.Sequential(nn.Conv2d(16, 16, 1), nn.Conv2d(16, 32, 3, padding=9, dilation=9))
+    return Case(model.eval(), (torch.randn(1, 16, 8, 8),))
 
 
 def chosen_matrices() -> Case:
@@ -166,7 +167,21 @@ def large_weight() -> Case:
     return Case(nn.Linear(96, 256).eval(), (torch.randn(16, 96),))
 
 
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(16, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)[0]
+
+
+def recurrent() -> Case:
+    return Case(Recurrent().eval(), (torch.randn(12, 1, 16),))
+
+
 CASES: dict[str, Callable[[], Case]] = {
+    "outline-loops": recurrent,
     "widen-accumulators": half_sums,
     "quantize-contractions": quantized_product,
     "narrow-contractions": wide_integers,

@@ -56,7 +56,7 @@ def test_a_folder_is_written_and_written_again(tracer, tmp_path):
     piece = reproducer.cut(tapped.program, [0], {}, tracer.inputs, False)
     expected = tracer.reference.results[0]
     made = reproducer.Reproducer(last, piece, expected, Difference(1.0, 1.0, 1.0, (0,), "planted"))
-    command = made.write(tmp_path, "To blame: nobody.")
+    command = made.write(tmp_path, Build(), "To blame: nobody.")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "README.md",
         "expected_0.npy",

@@ -64,7 +64,8 @@ def split_complex(program: torch.export.ExportedProgram, table: dict[Any, Callab
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """Of what the parts are computed with."""
-    return {aten.hypot.default: hypotenuse}
+    # The imaginary part of a conjugate is a view that negates, before torch 2.13 also in an exported program.
+    return {aten.hypot.default: hypotenuse, aten._neg_view.default: torch.neg}
 
 
 def hypotenuse(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -26,7 +26,7 @@ from eyas.frontends.torch.exported import export_model, first_line
 from eyas.frontends.torch.fold import fold_constants
 from eyas.frontends.torch.signature import call_trees, make_signature
 from eyas.frontends.torch.states import expose_mutations
-from eyas.frontends.torch.views import views_may_copy
+from eyas.frontends.torch.views import drop_storage_offsets, views_may_copy
 from eyas.frontends.torch.weights import LiteralImporter, Locations, Weights
 from eyas.ir import PassPipeline
 from eyas.ir.locations import describe_location
@@ -69,6 +69,7 @@ def import_exported(
         try:
             with views_may_copy(exported):
                 program = exported.run_decompositions(decomposition_table())
+            drop_storage_offsets(program)
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {first_line(error)}") from error
         split_complex(program, decomposition_table())

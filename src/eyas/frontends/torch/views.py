@@ -32,6 +32,19 @@ def views_may_copy(program: torch.export.ExportedProgram) -> Iterator[None]:
             node.target = aten.view.default
 
 
+def drop_storage_offsets(program: torch.export.ExportedProgram) -> None:
+    """Takes out what asks where in its storage a tensor begins: torch before 2.13 asserts that of slices whose place
+    the data says. A tensor has no storage here."""
+    for graph in _graphs(program):
+        for node in [one for one in graph.nodes if one.target is aten.sym_storage_offset.default]:
+            asking = [node]
+            for one in asking:  # grows while it is gone through
+                asking += [user for user in one.users if user not in asking]
+            if all(one.users or one.target is aten._assert_scalar.default for one in asking):
+                for one in sorted(asking, key=list(graph.nodes).index, reverse=True):
+                    graph.erase_node(one)
+
+
 def _graphs(program: torch.export.ExportedProgram) -> Iterator[torch.fx.Graph]:
     for module in program.graph_module.modules():
         if isinstance(module, torch.fx.GraphModule):

@@ -288,16 +288,19 @@ def test_unregistered_op_names_node_and_line():
     assert "_linalg_svd'" in message
 
 
-def test_loops_over_a_dynamic_number_of_rows_are_refused():
+def test_loops_run_over_a_dynamic_number_of_rows():
     from torch._higher_order_ops.map import map as map_rows
 
     class Rows(nn.Module):
         def forward(self, x):
-            return map_rows(lambda row: row + 1, x)
+            return map_rows(lambda row: row.cumsum(0) + 1, x)
 
     dynamic = {"x": {0: torch.export.Dim("rows", min=2, max=9)}}
-    pattern = r"'map_impl' runs over a dynamic number of rows"
-    fails_with(UnsupportedOpError, pattern, Rows(), torch.randn(4, 3), dynamic_shapes=dynamic)
+    program = import_model(Rows(), torch.randn(4, 3), dynamic_shapes=dynamic)
+    for rows in (2, 5, 9):
+        x = torch.randn(rows, 3)
+        (got,) = evaluate(program, x.numpy())
+        np.testing.assert_allclose(got, Rows()(x).numpy(), rtol=1e-6)
 
 
 def test_random_numbers_are_refused():
