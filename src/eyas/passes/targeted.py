@@ -6,13 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from torch_mlir import ir as mlir
-
-from eyas.codegen.common.traffic import element_bytes
 from eyas.ir import Pass
 from eyas.targets import Target
-
-_LANE_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -26,11 +21,3 @@ class TargetedPass(Pass):
 
     def default_of(self, field: dataclasses.Field) -> Any:
         return Target.host() if field.name == "target" else super().default_of(field)
-
-
-def held_bytes(elements: int, type_: mlir.Type) -> int:
-    """What so many elements take of a core's near memory while it works on them.
-
-    Those that are narrower than a lane count as one: they are widened to be computed with.
-    """
-    return elements * max(_LANE_BYTES, element_bytes(type_))

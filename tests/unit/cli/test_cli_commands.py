@@ -131,6 +131,23 @@ def test_compile_for_another_cpu_makes_a_module(eyas, model, tmp_path, target):
     assert report["executables"][0]["format"] == f"elf-{target.split(':')[1]}"
 
 
+def test_several_targets_make_variants(eyas, model, tmp_path):
+    path = str(tmp_path / "m.eyas")
+    targets = ["llvm-cpu:aarch64", "llvm-cpu", "vmvx"]
+    done = eyas("compile", model, "-o", path, *(word for one in targets for word in ("--target", one)), "--json").json
+    assert len(done["variants"]) == 3 and done["variants"][-1] == "vmvx" and "llvm-cpu:aarch64" in done["variants"]
+    shown = eyas("inspect", path, "--json").json
+    assert [one["target"] for one in shown["variants"]] == done["variants"]
+    assert shown["runs_here"] == shown["provenance"]["target"] == done["variants"][0]
+    assert all(0 <= one["own_parameter_bytes"] <= one["parameter_bytes"] for one in shown["variants"])
+    text = eyas("inspect", path, "--variant", "vmvx").out
+    assert "runs here" in text and "kernels: vmvx" in text and "llvm-cpu:aarch64" in text
+    results = [eyas("run", path, "--json", *variant).json for variant in ([], ["--variant", "vmvx"])]
+    assert results[0][0]["shape"] == results[1][0]["shape"]
+    wrong = eyas("run", path, "--variant", "cuda")
+    assert wrong.code == 1 and "no variant is called 'cuda'" in wrong.err
+
+
 def test_bytecode_is_compiled_shown_and_runs_here(eyas, model, tmp_path):
     path = tmp_path / "portable.eyas"
     done = eyas("compile", model, "-o", path, "--target", "vmvx", "--disable", "microkernels", "--json")

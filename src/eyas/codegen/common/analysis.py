@@ -16,6 +16,7 @@ from eyas.codegen.common.schedule import Block
 from eyas.codegen.common.sharing import shared_loops
 from eyas.ir import run_upstream
 
+_NEAR_BYTES = 32 << 10  # of a small core, for those who ask for no target
 _GENERALIZE = "linalg-generalize-named-ops,canonicalize,cse"
 
 
@@ -26,16 +27,18 @@ class Analysis:
     raw: Kernel | None = None
     """As the ops are written, before any loop was simplified."""
     reason: str = ""
+    near_bytes: int = _NEAR_BYTES
+    """What nests should hand to each other at a time: the target's."""
     module: mlir.Module | None = None
     """What the kernel's values are of, where somebody must keep it."""
 
     @staticmethod
-    def of(function: mlir.OpView) -> Analysis:
+    def of(function: mlir.OpView, near_bytes: int = _NEAR_BYTES) -> Analysis:
         """Reads a function in the form that `generalize` leaves."""
         try:
-            return Analysis(analyze(function))
+            return Analysis(analyze(function), near_bytes=near_bytes)
         except Unsupported as reason:
-            return Analysis(None, str(reason))
+            return Analysis(None, str(reason), near_bytes)
 
     @cached_property
     def firsts(self) -> tuple[int, ...]:
@@ -45,7 +48,7 @@ class Analysis:
         nests, shared = self.raw.nests, self.raw.shared
         inner = [first for first in range(1, len(nests) - 1) if shared_loops(nests[first:]) == shared + 1]
         # One is enough: what lies in place of what is decided before anybody chooses a block.
-        fitting = [first for first in inner if rows_of_block(nests[first:], shared + 1)]
+        fitting = [first for first in inner if rows_of_block(nests[first:], shared + 1, self.near_bytes)]
         return (*([0] if shared else []), *(fitting or inner)[:1])
 
     @cached_property
@@ -54,7 +57,7 @@ class Analysis:
         for first in self.firsts:
             assert self.raw is not None
             nests, shared = self.raw.nests[first:], self.raw.shared + (1 if first else 0)
-            if rows := rows_of_block(nests, shared):
+            if rows := rows_of_block(nests, shared, self.near_bytes):
                 return Block(first, rows)
         return None
 
@@ -95,13 +98,13 @@ class Analysis:
         return [f"loop nests: {self.default}"] if isinstance(self.default, str) else []
 
 
-def analysis_of(function: mlir.OpView, known: dict[str, Analysis]) -> Analysis:
+def analysis_of(function: mlir.OpView, known: dict[str, Analysis], near_bytes: int = _NEAR_BYTES) -> Analysis:
     """The analysis of a dispatch function in any form, kept in `known`: each is read once, whoever asks."""
     key = _digest(function)
     module = known[key].module if key in known else None
     if module is None or module.context != function.operation.context:
         module = generalized(function)
-        known[key] = replace(Analysis.of(module.body.operations[0]), module=module)
+        known[key] = replace(Analysis.of(module.body.operations[0], near_bytes), module=module)
     return known[key]
 
 

@@ -87,7 +87,7 @@ class Backend(ABC):
     ) -> tuple[Any, list[str]]:
         """The strategy noted on the function, or the first that applies; and why those before it did not. `found` is
         what is known of the function's loop nests, if somebody read them before."""
-        found = Analysis.of(function) if found is None else found
+        found = Analysis.of(function, target.near_bytes) if found is None else found
         rejected = found.reasons
         if codegen.STRATEGY in function.attributes:
             return self._noted(function, found), rejected

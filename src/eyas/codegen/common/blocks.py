@@ -6,25 +6,24 @@ from collections.abc import Sequence
 
 from eyas.codegen.common.kernel import Nest, Storage
 from eyas.codegen.common.sizes import product
+from eyas.codegen.common.traffic import held_bytes
 
-# What nests hand to each other should stay in the first-level cache.
-_LOCAL_ELEMENTS = 8192
 # Sizes that register tiles of 4, 6, 8 or 12 rows divide.
 _SIZES = (24, 16, 12, 8, 4)
 
 
-def rows_of_block(nests: Sequence[Nest], shared: int) -> int:
+def rows_of_block(nests: Sequence[Nest], shared: int, near_bytes: int) -> int:
     """Points of the last of the `shared` loops that should form a block, or 0: then rows go one by one.
 
-    Only products gain from blocks, and only while what is handed on is small."""
+    Only products gain from blocks, and only while what is handed on is near."""
     if not shared or not any(nest.reductions and len(nest.parallel) > shared for nest in nests):
         return 0
     rows = nests[0].loops[shared - 1].static
-    sizes = [product(storage.shape[shared:]).static for storage in locals_of(nests)]
-    if rows is None or any(size is None for size in sizes):
+    sizes = [(product(storage.shape[shared:]).static, storage.element) for storage in locals_of(nests)]
+    if rows is None or any(size is None for size, _ in sizes):
         return 0
-    row = max((size for size in sizes if size), default=1)
-    fitting = [size for size in _SIZES if size <= rows and size * row <= _LOCAL_ELEMENTS]
+    row = max((held_bytes(size, element) for size, element in sizes if size), default=1)
+    fitting = [size for size in _SIZES if size <= rows and size * row <= near_bytes]
     return fitting[0] if fitting else 0
 
 

@@ -10,7 +10,6 @@ from eyas.codegen.common.kernel import Access, Guard, Kernel, Nest, Statement, S
 from eyas.codegen.common.sizes import ONE, ZERO, Size, product
 from eyas.codegen.common.traffic import element_bytes
 
-_MAX_LOCAL_ELEMENTS = 16_384
 _MAX_LOCAL_BYTES = 1 << 20
 """Of all locals together: a workgroup keeps them on a worker's stack."""
 
@@ -98,8 +97,8 @@ def check_locals(storages: Iterable[Storage]) -> None:
     total = 0
     for storage in storages:
         elements = product(storage.shape).static
-        if elements is None or elements > _MAX_LOCAL_ELEMENTS:
-            raise Unsupported("an intermediate is too large for a workgroup's stack")
+        if elements is None:
+            raise Unsupported("an intermediate of a workgroup has a size that is known at run time only")
         total += elements * element_bytes(storage.element)
     if total > _MAX_LOCAL_BYTES:
         raise Unsupported("intermediates are too large for a workgroup's stack")

@@ -11,6 +11,8 @@ from eyas.dialects import flow
 from eyas.ir.values import element_bytes
 from eyas.ir.walk import entry_block, find_ops, is_tensor
 
+_LANE_BYTES = 4
+
 
 def count_bytes(function: mlir.OpView) -> int | None:
     """Bytes of all operands and results of a dispatch function; None when a size is known only at run time.
@@ -38,6 +40,14 @@ def bytes_of(type_: mlir.Type) -> int | None:
     if not tensor.has_static_shape:
         return None
     return prod(tensor.shape) * element_bytes(tensor.element_type)
+
+
+def held_bytes(elements: int, type_: mlir.Type) -> int:
+    """What so many elements take of a core's near memory while it works on them.
+
+    Those that are narrower than a lane count as one: they are widened to be computed with.
+    """
+    return elements * max(_LANE_BYTES, element_bytes(type_))
 
 
 def _bytes_read(argument: mlir.Value) -> int | None:

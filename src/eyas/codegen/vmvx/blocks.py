@@ -7,10 +7,9 @@ from eyas.codegen.common.blocks import locals_of
 from eyas.codegen.common.kernel import Nest
 from eyas.codegen.common.schedule import Block
 from eyas.codegen.common.sizes import product
+from eyas.codegen.common.traffic import held_bytes
 from eyas.module.vmvx_isa import MAX_ELEMENTS
 
-# What nests hand to each other should stay in the first-level cache.
-_LOCAL_ELEMENTS = 4096
 _MOST_ROWS = 64
 
 
@@ -22,9 +21,10 @@ def block_of_rows(found: Analysis) -> Block | None:
     if not kernel.shared or len(kernel.nests) < 2:
         return None
     loop = kernel.shared - 1
-    sizes = [product(storage.shape).static or 1 for storage in locals_of(kernel.nests)]
+    # Half of what is near: tiles of operands are there as well.
+    row = sum(held_bytes(product(one.shape).static or 1, one.element) for one in locals_of(kernel.nests))
     longest = max(_longest(nest, loop) for nest in kernel.nests)
-    rows = max(1, min(_MOST_ROWS, _LOCAL_ELEMENTS // max(1, sum(sizes)), MAX_ELEMENTS // min(longest, MAX_ELEMENTS)))
+    rows = max(1, min(_MOST_ROWS, found.near_bytes // 2 // max(1, row), MAX_ELEMENTS // min(longest, MAX_ELEMENTS)))
     extent = kernel.nests[0].loops[loop].static
     return Block(0, rows if extent is None else max(1, min(rows, extent)))
 

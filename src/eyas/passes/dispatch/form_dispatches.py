@@ -8,13 +8,14 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import scf
 
+from eyas.codegen.common.traffic import held_bytes
 from eyas.dialects import flow
 from eyas.errors import CompileError
 from eyas.ir import describe_location
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.dispatch.grouping import MAX_TENSORS, Group, Role, form_groups, role_of
 from eyas.passes.dispatch.shapes import dims_of
-from eyas.passes.targeted import TargetedPass, held_bytes
+from eyas.passes.targeted import TargetedPass
 from eyas.targets import Target
 
 

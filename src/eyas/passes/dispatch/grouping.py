@@ -15,13 +15,13 @@ from functools import cmp_to_key
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
+from eyas.codegen.common.traffic import held_bytes
 from eyas.dialects import flow
 from eyas.ir.structured import is_elementwise
 from eyas.ir.transforms import is_matrix_of_transforms, is_transform
 from eyas.ir.walk import defining_op, is_tensor, nested_operands
 from eyas.passes.dispatch.dependencies import Dependencies
 from eyas.passes.dispatch.window_padding import reads_padding_in_place
-from eyas.passes.targeted import held_bytes
 from eyas.targets import Target
 
 # Shorter rows do not fill a vector, and each of them is a loop of its own; where there are many, that costs more than

@@ -34,7 +34,7 @@ class SelectStrategies(TargetedPass):
         target = self.target
         backend = backend_of(target)
         for function in [op for op in module.body.operations if flow.is_executable(op)]:
-            found = analysis_of(function, self.analyses)
+            found = analysis_of(function, self.analyses, target.near_bytes)
             strategy, rejected = backend.select(function, target, frozenset(self.disable), found)
             if codegen.REJECTED not in function.attributes:
                 function.attributes[codegen.REJECTED] = _texts(rejected)

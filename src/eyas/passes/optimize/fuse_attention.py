@@ -8,13 +8,14 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, linalg, tensor
 
+from eyas.codegen.common.traffic import held_bytes
 from eyas.dialects import flow
 from eyas.ir import run_upstream
 from eyas.ir.structured import constant_scalar, element_type, fill_value, generic, transpose
 from eyas.ir.views import Digit, Dim, Index, digits_of, is_contiguous_along, is_view, linear_map, regroup, trace
 from eyas.ir.walk import defining_op, entry_block, functions
 from eyas.passes.optimize.attention_rows import RowOps, constant_factor
-from eyas.passes.targeted import TargetedPass, held_bytes
+from eyas.passes.targeted import TargetedPass
 from eyas.targets import Target
 
 # Fewer rows cannot share what a product loads; longer rows of scores leave the first-level cache.

@@ -90,7 +90,7 @@ def alias_pairs(
     """(operand, result) positions among the bindings that may share memory, whatever the schedule."""
     if flow.IN_PLACE in function.attributes:
         return []  # lowered to plain loops
-    found = analysis_of(function, analyses)
+    found = analysis_of(function, analyses, target.near_bytes)
     if found.raw is None:
         return []
     inputs = [storage for storage in found.raw.storages if not storage.is_output]
