@@ -68,3 +68,9 @@ def constant_int(value: mlir.Value) -> int | None:
         return None
     attribute = owner.attributes["value"]
     return int(attribute.value) if isinstance(attribute, mlir.IntegerAttr | mlir.BoolAttr) else None
+
+
+def is_private(function: mlir.OpView) -> bool:
+    """Whether only the program itself calls a function."""
+    attributes = function.operation.attributes
+    return "sym_visibility" in attributes and mlir.StringAttr(attributes["sym_visibility"]).value == "private"

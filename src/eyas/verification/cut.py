@@ -9,7 +9,7 @@ import numpy as np
 from torch_mlir.dialects import func
 
 from eyas.ir import clone_into, mlir
-from eyas.ir.walk import defining_op, entry_block, functions, nested_operands, remap_operands
+from eyas.ir.walk import defining_op, entry_block, functions, is_private, nested_operands, remap_operands
 from eyas.module.trees import CallTree, flat_results
 from eyas.program.dtypes import short_name_of_ir
 from eyas.program.literals import by_value
@@ -20,7 +20,7 @@ _MAIN_ONLY = "verification works on programs with one entry point"
 
 def main_block(module: mlir.Module) -> mlir.Block:
     """The body of the program's function."""
-    found = [one for one in functions(module) if "sym_visibility" not in one.attributes]  # bodies of loops are private
+    found = [one for one in functions(module) if not is_private(one)]  # bodies of loops are private
     assert len(found) == 1, _MAIN_ONLY
     return entry_block(found[0])
 

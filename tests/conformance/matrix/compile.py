@@ -11,7 +11,7 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.backends import backend_of
 from eyas.codegen.children import compile_jobs
-from eyas.codegen.common.backend import generalized
+from eyas.codegen.common.analysis import analysis_of
 from eyas.codegen.jobs import Job
 from eyas.dialects import codegen
 from eyas.errors import EyasError
@@ -76,8 +76,8 @@ def _job(dispatch: Dispatch, target: Target) -> Job | str:
     function = module.body.operations[0]
     try:
         with module.context, mlir.Location.unknown():
-            single = generalized(function)
-            strategy, _ = backend_of(target).select(single.body.operations[0], target, frozenset())
+            found = analysis_of(function, {}, target.near_bytes)
+            strategy, _ = backend_of(target).select(function, target, frozenset(), found)
             name = mlir.StringAttr.get(strategy.name)
             function.attributes[codegen.STRATEGY] = codegen.StrategyAttr.get(name, strategy.schedule_attribute())
             if strategy.packable:

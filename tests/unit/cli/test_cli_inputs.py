@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from eyas.cli.common import parse_shape, random_array
+from eyas.cli.common import parse_shape
+from eyas.program.examples import random_array
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.backends import backend_of
 from eyas.codegen.caution import NO_VECTORIZER, prepare, steps_of
-from eyas.codegen.common.backend import generalize
+from eyas.codegen.common.analysis import generalize
 from eyas.codegen.jobs import Caution
 from eyas.dialects import codegen
 from eyas.ir import make_context, parse_module

@@ -33,6 +33,7 @@ EXAMPLES = {
     "stream.view": '%0 = "stream.view"(%r, %n, %n) : (!stream.resource, index, index) -> !stream.resource',
     "stream.pack": '%0:3 = "stream.pack"(%n, %n) {lifetimes = array<i64: 0, 1, 1, 2>, max_bytes = 0 : i64, operandSegmentSizes = array<i32: 2>, resultSegmentSizes = array<i32: 3>} : (index, index) -> (index, index, index)',
     "stream.dispatch": '"stream.dispatch"(%n, %r, %r) {callee = @k, access = array<i64: 1, 2>, operandSegmentSizes = array<i32: 1, 2>} : (index, !stream.resource, !stream.resource) -> ()',
+    "stream.loop": '"stream.loop"(%r, %r, %r) {body = @step, trips = 7 : i64, counts = array<i64: 1, 0, 0, 1>, reads = array<i64: 0, 64, 64>, rows = array<i64: 0, 0, 64, 64>, states = array<i64: 0>, access = array<i64: 1, 2, 2>, operandSegmentSizes = array<i32: 3>} : (!stream.resource, !stream.resource, !stream.resource) -> ()',
     "stream.copy": '"stream.copy"(%r, %r) : (!stream.resource, !stream.resource) -> ()',
     "stream.barrier": '"stream.barrier"() : () -> ()',
     "stream.load": '%0 = "stream.load"(%r) {offset = 8 : i64, element = "i32"} : (!stream.resource) -> i64',
@@ -49,8 +50,10 @@ EXAMPLES = {
     "hal.copy": '"hal.copy"(%n, %n, %n, %n) {slots = array<i64: 0, 1>, operandSegmentSizes = array<i32: 0, 2, 2>} : (index, index, index, index) -> ()',
     "hal.barrier": '"hal.barrier"() : () -> ()',
     "hal.submit": '"hal.submit"(%c, %b) {operandSegmentSizes = array<i32: 1, 1>} : (!hal.command_buffer, !hal.buffer) -> ()',
+    "hal.loop": '"hal.loop"(%b, %n, %n) {body = @step, trips = 7 : i64, counts = array<i64: 1, 0, 0, 0>, reads = array<i64: 0, 64, 64>, rows = array<i64>, states = array<i64>, operandSegmentSizes = array<i32: 1, 1, 1>} : (!hal.buffer, index, index) -> ()',
     "hal.load": '%0 = "hal.load"(%b, %n) {element = "i64"} : (!hal.buffer, index) -> i64',
     "hal.result": '"hal.result"(%b, %n) {index = 0 : i64, operandSegmentSizes = array<i32: 1, 1>} : (!hal.buffer, index) -> ()',
+    "vm.is_nonzero": '%0 = "vm.is_nonzero"(%i) : (i64) -> i1',
     "vm.is_null": '%0 = "vm.is_null"(%v) : (!vm.ref) -> i1',
 }
 EXAMPLES["hal.end"] = EXAMPLES["hal.record"]

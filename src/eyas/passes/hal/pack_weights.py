@@ -60,7 +60,7 @@ class PackWeights(Pass):
         for name, function in executables.items():
             bindings = sorted(binding for executable, binding in packed if executable == name)
             if bindings:
-                _note(function, [Panels(binding, wishes[name, binding].lanes) for binding in bindings])
+                note_packed(function, [Panels(binding, wishes[name, binding].lanes) for binding in bindings])
             if codegen.PACKABLE in function.attributes:
                 del function.attributes[codegen.PACKABLE]
 
@@ -146,7 +146,8 @@ def _schedule_of(function: mlir.OpView) -> Schedule | None:
     return Schedule.from_attribute(attribute) if "tiles" in attribute else None
 
 
-def _note(function: mlir.OpView, panels: list[Panels]) -> None:
+def note_packed(function: mlir.OpView, panels: list[Panels]) -> None:
+    """Notes on a function that these of its bindings lie in panels."""
     schedule = _schedule_of(function)
     assert schedule is not None, "only schedules have wishes"
     kept = tuple(one for one in schedule.packed if one not in panels)
