@@ -213,7 +213,7 @@ def _command() -> list[str]:
 
 @pytest.mark.parametrize("channels", [16, 64])
 def test_a_padded_copy_for_zen_3(channels):
-    """Ended LLVM with "Getting value from an unknown LocationSize!" (see `_LLVM_OPTIONS` of llvm_cpu/backend.py)."""
+    """Ended LLVM with "Getting value from an unknown LocationSize!" (see `_LLVM_OPTIONS` of llvm_cpu/llvm.py)."""
     torch = pytest.importorskip("torch")
     model = torch.nn.Conv2d(channels, channels, 3, padding=1).eval()
     with warnings.catch_warnings():

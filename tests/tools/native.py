@@ -7,8 +7,8 @@ import tempfile
 
 import numpy as np
 
-from eyas.codegen.llvm_cpu.backend import emit_object
 from eyas.codegen.llvm_cpu.linker import link
+from eyas.codegen.llvm_cpu.llvm import emit_object
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.ir import make_context, parse_module
 from eyas.passes import parse_pipeline

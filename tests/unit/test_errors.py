@@ -24,7 +24,7 @@ def test_the_command_without_typer_says_which_extra_has_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "typer", None)
-    monkeypatch.delitem(sys.modules, "eyas.cli.main", raising=False)
+    monkeypatch.delitem(sys.modules, "eyas.cli.app", raising=False)
     with pytest.raises(SystemExit) as exit:
         main(["--help"])
     assert exit.value.code == 1 and "pip install 'eyas[cli]'" in capsys.readouterr().err
@@ -36,7 +36,7 @@ def test_a_package_that_a_command_lacks_is_no_bug_of_ours(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.onnx").write_bytes(b"")
     for name in list(sys.modules):
-        if name == "onnx" or name.startswith(("onnx.", "eyas.frontends.from_onnx")):
+        if name == "onnx" or name.startswith(("onnx.", "eyas.frontends.onnx")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(SystemExit) as exit:

@@ -13,7 +13,7 @@ from eyas.errors import EXTRA_OF, MissingPackageError
 def main(arguments: list[str] | None = None) -> None:
     """Runs one command line and exits: what `eyas` starts. An installation without extras has no command yet."""
     try:
-        from eyas.cli.main import main as run
+        from eyas.cli.app import main as run
     except ModuleNotFoundError as error:
         if error.name not in EXTRA_OF:
             raise

@@ -42,7 +42,10 @@ def command(
     runs: Annotated[int, typer.Option(min=1, help="Calls of each program; a race may show in one of many.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
-    """Compare a compiled model with its framework, layer by layer; exit code 1 on a mismatch."""
+    """Compare a compiled model with its framework, layer by layer.
+
+    The exit code is 1 on a mismatch.
+    """
     if not model.is_file():
         raise EyasError(f"no such file: '{model}'")
     if model.suffix.lower() not in MODEL_ENDINGS:

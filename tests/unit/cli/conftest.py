@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eyas.cli.main import main
+from eyas.cli.app import main
 from eyas.explain import machine
 
 MODEL = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eyas.cache import compiler
-from eyas.cli.main import main
+from eyas.cli.app import main
 
 
 @pytest.fixture

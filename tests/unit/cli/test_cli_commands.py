@@ -14,7 +14,7 @@ from eyas.runtime import _core
 
 def test_help_lists_every_command_and_imports_nothing_heavy():
     script = (
-        "import sys\nfrom eyas.cli.main import main\n"
+        "import sys\nfrom eyas.cli.app import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         "heavy = {'torch', 'torch_mlir', 'llvmlite', 'numpy', 'rich.table'} & set(sys.modules)\n"
         "print('heavy:', sorted(heavy))"

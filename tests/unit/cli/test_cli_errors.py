@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eyas.cli.main import main
+from eyas.cli.app import main
 from eyas.pipelines.compilation import Compilation
 from eyas.pipelines.request import Phase
 

@@ -123,7 +123,7 @@ def test_wrong_entries_are_refused():
 
 
 def test_tools_know_entries(module, tmp_path, capsys):
-    from eyas.cli.main import main
+    from eyas.cli.app import main
 
     path = str(tmp_path / "m.eyas")
     module.save(path)

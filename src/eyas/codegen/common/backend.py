@@ -145,9 +145,9 @@ def _or_refused(choice: Strategy | str, function: mlir.OpView) -> Strategy:
 def _why_never(strategy: type[Strategy], function: mlir.OpView, found: Analysis) -> str | None:
     """Why a strategy cannot lower a function, whatever its schedule; or None."""
     if flow.IN_PLACE in function.attributes and not strategy.writes_parts:
-        return "only a part of the result is written"
+        return "only a part of the result is written, which no schedule of it can do"
     if found.raw is not None and reads_matrices(found.raw) and not strategy.takes_matrices:
-        return "a constant matrix is read"
+        return "a constant matrix is read, which no schedule of it can do"
     return None
 
 

@@ -15,8 +15,8 @@ from eyas.codegen.common.passes.guard_conversions import GuardConversions
 from eyas.codegen.common.passes.guard_division import GuardDivision
 from eyas.codegen.common.passes.guard_powers import GuardPowers
 from eyas.codegen.common.passes.guard_shifts import GuardShifts
-from eyas.codegen.llvm_cpu.backend import emit_llvm_ir, emit_object
 from eyas.codegen.llvm_cpu.linker import link
+from eyas.codegen.llvm_cpu.llvm import emit_llvm_ir, emit_object
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.codegen.llvm_cpu.strategies import STRATEGIES, Strategy
 from eyas.ir import run_upstream

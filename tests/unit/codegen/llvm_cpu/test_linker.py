@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 import native  # noqa: E402
 
 from eyas.codegen.llvm_cpu import elf, imports  # noqa: E402
-from eyas.codegen.llvm_cpu.backend import emit_object  # noqa: E402
 from eyas.codegen.llvm_cpu.linker import link  # noqa: E402
+from eyas.codegen.llvm_cpu.llvm import emit_object  # noqa: E402
 from eyas.codegen.llvm_cpu.relocations import AARCH64, MACHINES, RISCV64  # noqa: E402
 from eyas.errors import InternalError  # noqa: E402
 from eyas.ir import make_context, parse_module  # noqa: E402

@@ -14,8 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 import native  # noqa: E402
 
-from eyas.codegen.llvm_cpu import backend, elf  # noqa: E402
-from eyas.codegen.llvm_cpu.backend import compile_text, emit_assembly, emit_llvm_ir, emit_object  # noqa: E402
+from eyas.codegen.llvm_cpu import elf, llvm  # noqa: E402
+from eyas.codegen.llvm_cpu.llvm import compile_text, emit_assembly, emit_llvm_ir, emit_object  # noqa: E402
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm  # noqa: E402
 from eyas.errors import InternalError  # noqa: E402
 from eyas.ir import make_context, parse_module  # noqa: E402
@@ -305,7 +305,7 @@ def test_bfloats_that_are_moved_are_integers() -> None:
       %2 = shufflevector <40 x bfloat> %1, <40 x bfloat> <bfloat 0xR3F80, bfloat 0xR0000>, <2 x i32> <i32 0, i32 1>
       attributes #0 = { "target-features"="+avx512bf16,bfloat" }
     """
-    held = backend._hold_bfloats_as_integers(moved)
+    held = llvm._hold_bfloats_as_integers(moved)
     assert "@llvm.masked.load.v40i16.p0(ptr %0, <40 x i1> %m, <40 x i16> splat (i16 -16512))" in held
     assert "<40 x i16> <i16 16256, i16 0>" in held and "+avx512bf16,bfloat" in held
     for line in (
@@ -315,19 +315,19 @@ def test_bfloats_that_are_moved_are_integers() -> None:
         "define bfloat @f(bfloat %0) {",
         "%3 = call <4 x bfloat> @llvm.exp.v4bf16(<4 x bfloat> %1)",
     ):
-        assert backend._hold_bfloats_as_integers(moved + line) == moved + line
+        assert llvm._hold_bfloats_as_integers(moved + line) == moved + line
 
 
 def test_functions_of_bfloats_and_of_integers_are_declared_once() -> None:
     integers = "declare <4 x i16> @llvm.masked.load.v4i16.p0(ptr captures(none), <4 x i1>, <4 x i16>) #1\n"
     both = integers + integers.replace("i16", "bf16").replace("x bf16", "x bfloat") + "declare void @g(i16)\n"
     assert "bfloat" in both
-    assert backend._hold_bfloats_as_integers(both) == integers + "declare void @g(i16)\n"
+    assert llvm._hold_bfloats_as_integers(both) == integers + "declare void @g(i16)\n"
 
 
 def test_text_inside_strings_is_not_rewritten() -> None:
     old = '@s = private constant [18 x i8] c"float +inf 1.5e+00"\n@t = global float +inf\n'
-    new = backend._to_older_syntax(old)
+    new = llvm._to_older_syntax(old)
     assert 'c"float +inf 1.5e+00"' in new
     assert "global float 0x7FF0000000000000" in new
 
