@@ -87,14 +87,14 @@ lint: build  ## ruff, pyright, clang-format, and whether the generated pages are
 	$(BIN)/ruff check $(PYTHON_FOLDERS)
 	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 	$(BIN)/pyright src
-	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
+	@$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
 	$(BIN)/python docs/make_tables.py --check
 	$(BIN)/python docs/make_walkthrough.py --check
 
 format: build  ## lays out Python and C as lint wants it
 	$(BIN)/ruff check --fix $(PYTHON_FOLDERS)
 	$(BIN)/ruff format $(PYTHON_FOLDERS)
-	$(BIN)/clang-format -i $(C_SOURCES)
+	@$(BIN)/clang-format -i $(C_SOURCES)
 
 bench: build  ## every bar of the project, with machine, baseline and ratio; ARGS='call_overhead' narrows it
 	$(RUN) $(BIN)/python -m benchmarks $(ARGS)

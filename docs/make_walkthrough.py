@@ -23,8 +23,8 @@ import eyas
 from eyas.api import ForeignModule
 from eyas.codegen.common.kernel import Access, Nest, Statement
 from eyas.codegen.common.schedule import GridAxis, Tile
-from eyas.codegen.llvm_cpu.llvm import emit_assembly
 from eyas.codegen.llvm_cpu.compile import select_strategy
+from eyas.codegen.llvm_cpu.llvm import emit_assembly
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
 from eyas.dialects import flow
