@@ -8,7 +8,7 @@
 // The instruction multiplies unsigned with signed bytes. Where both have the same sign, the row's
 // are turned into the other kind by adding or subtracting 128, which is one and the same bit.
 #define load_bytes(p) _mm512_set1_epi32(*(const eyas_uk_i32_t*)(p))
-#define load_turned(p) _mm512_xor_si512(load_bytes(p), _mm512_set1_epi8((char)0x80))
+#define load_flipped(p) _mm512_xor_si512(load_bytes(p), _mm512_set1_epi8((char)0x80))
 
 #define ACCUMULATOR i32
 #define SHAPES SMALL
@@ -20,7 +20,7 @@
 #define subtract(acc, offset) _mm512_sub_epi32(acc, offset)
 
 #define NAME(x) eyas_uk_##x##_s8s8_vnni
-#define load_row load_turned
+#define load_row load_flipped
 #define multiply_add(acc, row, lanes) _mm512_dpbusd_epi32(acc, row, lanes)
 #define OFFSET_ROW _mm512_set1_epi8((char)0x80)
 #include "ukernel/products_blocks.inc"
@@ -36,7 +36,7 @@
 #include "ukernel/products_blocks.inc"
 
 #define NAME(x) eyas_uk_##x##_u8u8_vnni
-#define load_row load_turned
+#define load_row load_flipped
 #define multiply_add(acc, row, lanes) _mm512_dpbusd_epi32(acc, lanes, row)
 #define OFFSET_ROW _mm512_set1_epi8((char)0x80)
 #include "ukernel/products_blocks.inc"

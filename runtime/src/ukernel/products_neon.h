@@ -41,6 +41,6 @@ EYAS_UK_INLINE void store_some_i32(void* p, int n, int32x4_t v) {
 
 // Four bytes of a row, and those with 128 added or subtracted, which is one and the same bit.
 #define load_bytes(p) vreinterpretq_u8_s32(vdupq_n_s32(*(const eyas_uk_i32_t*)(p)))
-#define load_turned(p) veorq_u8(load_bytes(p), vdupq_n_u8(0x80))
+#define load_flipped(p) veorq_u8(load_bytes(p), vdupq_n_u8(0x80))
 
 #endif  // EYAS_UKERNEL_PRODUCTS_NEON_H_

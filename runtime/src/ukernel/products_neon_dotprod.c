@@ -19,13 +19,13 @@
 #include "ukernel/products_blocks.inc"
 
 #define NAME(x) eyas_uk_##x##_u8s8_dotprod
-#define load_row load_turned
+#define load_row load_flipped
 #define multiply_add signed_dot
 #define OFFSET_ROW vdupq_n_u8(0x80)
 #include "ukernel/products_blocks.inc"
 
 #define NAME(x) eyas_uk_##x##_s8u8_dotprod
-#define load_row load_turned
+#define load_row load_flipped
 #define multiply_add unsigned_dot
 #define OFFSET_ROW vdupq_n_u8(0x80)
 #include "ukernel/products_blocks.inc"

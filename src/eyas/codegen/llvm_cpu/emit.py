@@ -21,7 +21,7 @@ from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.body import Lane, evaluate_body
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.memory import Memory
-from eyas.codegen.llvm_cpu.next_panel import NextPanel
+from eyas.codegen.llvm_cpu.prefetch import PanelPrefetch
 from eyas.codegen.llvm_cpu.staging import in_scratch, staged_loops
 from eyas.codegen.llvm_cpu.tile_loads import Block, Indices, TileContext, TileLoads
 
@@ -107,19 +107,19 @@ class NestEmitter:
         self.lane_loop = tile.loop if tile.loop in nest.parallel else None
         self.context = TileContext(parent.memory, tile.unroll_loop, self.lane_loop)
         self.whole = self.left = nest.statements
-        self.next_panel: NextPanel | None = None
+        self.prefetch: PanelPrefetch | None = None
         if parent.schedule.packed and self.lane_loop is not None:
             whole, left = in_panels(nest, parent.schedule.packed_bindings, self.lane_loop, tile.lanes)
             self.whole, self.left = whole.statements, left.statements
-            self.next_panel = self._next_panel()
+            self.prefetch = self._panel_prefetch()
         self.staged: tuple[Access, Access] | None = None
         if parent.schedule.staged:
             source, copy, self.whole = in_scratch(nest, parent.schedule.staged[0], tile)
             self.staged, self.left = (source, copy), self.whole
 
-    def _next_panel(self) -> NextPanel | None:
+    def _panel_prefetch(self) -> PanelPrefetch | None:
         inputs = [one for one in self.whole[0].inputs if isinstance(one, Access) and one.lane_stride is not None]
-        return NextPanel.of(self.nest, inputs[0], self.tile, self.pieces) if len(inputs) == 1 else None
+        return PanelPrefetch.of(self.nest, inputs[0], self.tile, self.pieces) if len(inputs) == 1 else None
 
     def emit(self, indices: Indices) -> None:
         apart = (self.lane_loop, self.tile.unroll_loop, *self.tile.inside)
@@ -310,9 +310,9 @@ class NestEmitter:
                 inner = Block(indices, block.rows, block.vectors, block.mask)
                 olds_now = _unflatten(carried, len(types), block.rows, block.vectors)
                 loads = TileLoads(self.context, inner, width, outer)
-                if self.next_panel is not None and any(one is self.next_panel.weights for one in statement.inputs):
-                    first_row, _ = self._bounds(self.next_panel.row_loop)
-                    self.next_panel.ask(self.memory, loads, first_row)
+                if self.prefetch is not None and any(one is self.prefetch.weights for one in statement.inputs):
+                    first_row, _ = self._bounds(self.prefetch.row_loop)
+                    self.prefetch.emit(self.memory, loads, first_row)
                 tiles = self._apply(statement, inner, loads, made, olds_now)
                 return [
                     self.memory.as_width(value, type_, width)

@@ -72,7 +72,7 @@ class TileLoads:
         return square and access.strides[self.row_loop] == Size(1) and access.strides[self.lane_loop].factor > 1
 
     def _load_transposed(self, access: Access, vector: int) -> None:
-        """Loads the rows of all lanes of a vector, and turns them around."""
+        """Loads the rows of all lanes of a vector, and transposes them."""
         memory, lane_loop = self.memory, self.lane_loop
         assert lane_loop is not None
         start = self.address(access, 0, vector)

@@ -129,7 +129,7 @@ _CLAMPS = {
     ("ugt", True): "maximum", ("uge", True): "maximum", ("ult", True): "minimum", ("ule", True): "minimum",
 }  # fmt: skip
 # c < x is x > c.
-_TURNED = str.maketrans("lg", "gl")
+_SWAPPED = str.maketrans("lg", "gl")
 
 
 def clamp_of(op: mlir.Operation, get: Callable[[mlir.Value], Tile]) -> str | None:
@@ -140,7 +140,7 @@ def clamp_of(op: mlir.Operation, get: Callable[[mlir.Value], Tile]) -> str | Non
     predicate = _FLOAT_PREDICATES[compare.attributes["predicate"].value]
     value, bound = compare.operands
     if _is_number(get(value)):
-        value, bound, predicate = bound, value, predicate.translate(_TURNED)
+        value, bound, predicate = bound, value, predicate.translate(_SWAPPED)
     chosen = [op.operands[1] == value, op.operands[2] == value]
     others = [op.operands[1] == bound, op.operands[2] == bound]
     if chosen != others[::-1] or sum(chosen) != 1 or not _is_number(get(bound)):

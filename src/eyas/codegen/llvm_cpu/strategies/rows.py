@@ -22,7 +22,7 @@ from eyas.targets import Target
 
 _REDUCTION_ACCUMULATORS = 4
 # Bodies that are repeated for each row of a square of registers.
-_MAX_TURNED_OPS = 12
+_MAX_TRANSPOSED_OPS = 12
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,20 @@ def choose_tile(nest: Nest, target: Target, shared: int = 0) -> Tile:
     if parallel is None:
         return Tile()
     width = vector_width(nest, parallel, target)
-    turned = _turned_loop(nest, parallel, width, shared)
-    if turned is not None:
-        return Tile(width, parallel, 1, turned, width)
+    transposed = _transposed_loop(nest, parallel, width, shared)
+    if transposed is not None:
+        return Tile(width, parallel, 1, transposed, width)
     return Tile(width, parallel, _accumulators(nest, parallel, width))
 
 
-def _turned_loop(nest: Nest, lanes: int, width: int, shared: int) -> int | None:
+def _transposed_loop(nest: Nest, lanes: int, width: int, shared: int) -> int | None:
     """A loop along which an input is contiguous that is not so along the lanes: as many rows of it as there are lanes
     are loaded together and transposed in registers."""
-    if nest.reductions or width < 4 or sum(_body_size(statement) for statement in nest.statements) > _MAX_TURNED_OPS:
+    if (
+        nest.reductions
+        or width < 4
+        or sum(_body_size(statement) for statement in nest.statements) > _MAX_TRANSPOSED_OPS
+    ):
         return None
     inputs = [source for statement in nest.statements for source in statement.inputs if isinstance(source, Access)]
     for loop in (loop for loop in nest.parallel if loop >= shared and loop != lanes):

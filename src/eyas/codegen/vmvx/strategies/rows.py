@@ -22,11 +22,11 @@ from eyas.module.vmvx_isa import MAX_ELEMENTS, PANEL
 from eyas.targets import Target
 
 # Cycles: to issue an instruction, to begin another row of one, and for an element of a load or store that is a
-# neighbour, that is one in a tile that turns, that has others between, or that has a line of the cache for itself.
-_ISSUE, _ROW, _NEIGHBOUR, _TURNED, _APART, _ALONE = 40.0, 5.0, 0.15, 0.6, 1.0, 6.0
+# neighbour, that is one in a tile that transposes, that has others between, or that has a line of the cache for itself.
+_ISSUE, _ROW, _NEIGHBOUR, _TRANSPOSED, _APART, _ALONE = 40.0, 5.0, 0.15, 0.6, 1.0, 6.0
 _LINE = 16
-# Rows of a tile that turns what it loads.
-_TURNED_ROWS = 32
+# Rows of a tile that transposes what it loads.
+_TRANSPOSED_ROWS = 32
 _UNKNOWN = 256
 
 
@@ -59,8 +59,8 @@ def choose_tile(kernel: Kernel, number: int) -> Tile:
         for row in [*(loop for loop in rows if loop != lane), None]:
             if not gives_boxes(nest, lane, row):
                 continue
-            turns = lane is not None and row is not None and _turns(nest, lane, row)
-            tile = Tile(PANEL, lane, 1, row, _TURNED_ROWS if turns else 1)
+            transposes = lane is not None and row is not None and _transposes(nest, lane, row)
+            tile = Tile(PANEL, lane, 1, row, _TRANSPOSED_ROWS if transposes else 1)
             cost = _cost(nest, tile, kernel.block if row == block else None)
             if best is None or cost < best[0]:
                 best = (cost, tile)
@@ -68,7 +68,7 @@ def choose_tile(kernel: Kernel, number: int) -> Tile:
     return best[1]
 
 
-def _turns(nest: Nest, lane: int, row: int) -> bool:
+def _transposes(nest: Nest, lane: int, row: int) -> bool:
     return any(access.strides[row] == ONE and access.strides[lane] not in (ZERO, ONE) for access in nest.all_accesses)
 
 
@@ -96,7 +96,7 @@ def _cost(nest: Nest, tile: Tile, block: int | None) -> float:
             cost += points / columns * (_NEIGHBOUR if along[1] in (ZERO, ONE) else _apart(along[1]))
             cost += _ROW * points / columns
         else:
-            cost += points * (_TURNED if along[1] == ONE and rows > 3 else _apart(along[0]))
+            cost += points * (_TRANSPOSED if along[1] == ONE and rows > 3 else _apart(along[0]))
     return cost + tiles * instructions * _ISSUE
 
 

@@ -1,7 +1,7 @@
-"""Weights that are asked for ahead of time: while rows run through one panel, the next one comes from memory.
+"""Prefetch of weights: while rows run through one panel, the next one comes from memory.
 
 A panel is read once from memory and then, for the other rows, from a cache; so without this the first rows wait for the
-memory, and then the memory waits for the other rows. Each block of rows asks for its share of the next panel, one or
+memory, and then the memory waits for the other rows. Each block of rows prefetches its share of the next panel, one or
 two lines in each step of the reduction. Hardware does not do this: it follows a stream by some kilobytes only.
 """
 
@@ -22,7 +22,7 @@ _MAX_ROW_BLOCKS = 64
 
 
 @dataclass(frozen=True)
-class NextPanel:
+class PanelPrefetch:
     """The weights of a nest that lie in panels, and how many lines of the next panel a step asks for."""
 
     weights: Access
@@ -32,7 +32,7 @@ class NextPanel:
     lines: int
 
     @staticmethod
-    def of(nest: Nest, weights: Access, tile: Tile, pieces: dict[int, int]) -> NextPanel | None:
+    def of(nest: Nest, weights: Access, tile: Tile, pieces: dict[int, int]) -> PanelPrefetch | None:
         """`pieces` are the points of loops that a workgroup has. None where it would not pay."""
         lanes, rows = tile.loop, tile.unroll_loop
         if lanes is None or rows is None or weights.lane_stride is None:
@@ -46,9 +46,9 @@ class NextPanel:
             total *= blocks
         if not 2 <= total <= _MAX_ROW_BLOCKS:
             return None
-        return NextPanel(weights, tile, lanes, rows, -(-tile.vectors // blocks))
+        return PanelPrefetch(weights, tile, lanes, rows, -(-tile.vectors // blocks))
 
-    def ask(self, memory: Memory, loads: TileLoads, first_row: mlir.Value) -> None:
+    def emit(self, memory: Memory, loads: TileLoads, first_row: mlir.Value) -> None:
         """Asks for this step's lines. `first_row` is where the rows of the workgroup begin.
 
         The next panel is that of the next lanes. After the last of a workgroup it is another's, which will be glad to

@@ -9,18 +9,18 @@ from eyas.codegen.common.analysis import Analysis, generalized
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Storage
 from eyas.codegen.common.schedule import Panels, Schedule, Tile
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.llvm_cpu.next_panel import NextPanel
+from eyas.codegen.llvm_cpu.prefetch import PanelPrefetch
 from eyas.codegen.llvm_cpu.strategies.contraction import Contraction
 from eyas.ir import make_context, parse_module
 
 LANES, ROWS = 1, 0
 
 
-def next_panel(rows: int, unroll: int, vectors: int, pieces: dict[int, int] | None = None) -> NextPanel | None:
+def prefetch(rows: int, unroll: int, vectors: int, pieces: dict[int, int] | None = None) -> PanelPrefetch | None:
     weights = Access(Storage("w", None, ()), (), (Size(0), Size(256), Size(64)), lane_stride=Size(1))
     nest = Nest([Size(rows), Size(512), Size(256)], [])
     tile = Tile(16, LANES, vectors, ROWS, unroll)
-    return NextPanel.of(nest, weights, tile, pieces or {})
+    return PanelPrefetch.of(nest, weights, tile, pieces or {})
 
 
 @pytest.mark.parametrize(
@@ -28,19 +28,19 @@ def next_panel(rows: int, unroll: int, vectors: int, pieces: dict[int, int] | No
     [(16, 4, 4, 1), (8, 4, 4, 2), (12, 4, 4, 2), (49, 7, 2, 1), (5, 4, 1, 1)],
 )
 def test_the_blocks_of_rows_ask_for_all_of_it(rows, unroll, vectors, lines):
-    found = next_panel(rows, unroll, vectors)
+    found = prefetch(rows, unroll, vectors)
     assert found is not None and found.lines == lines
     assert lines * -(-rows // unroll) >= vectors
 
 
 def test_pieces_of_a_workgroup_count():
-    assert next_panel(64, 4, 4, {ROWS: 8}).lines == 2
-    assert next_panel(64, 4, 4, {ROWS: 4}) is None
+    assert prefetch(64, 4, 4, {ROWS: 8}).lines == 2
+    assert prefetch(64, 4, 4, {ROWS: 4}) is None
 
 
 def test_one_block_and_very_many_do_not_ask():
-    assert next_panel(4, 4, 4) is None
-    assert next_panel(4 * 65, 4, 4) is None
+    assert prefetch(4, 4, 4) is None
+    assert prefetch(4 * 65, 4, 4) is None
 
 
 @pytest.mark.parametrize(("rows", "packed", "asks"), [(16, True, True), (16, False, False), (1, True, False)])
