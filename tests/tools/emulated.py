@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -133,11 +134,14 @@ def emulated(runners: Path, arch: str, cpu: str = "") -> list[str]:
 def build_runners() -> Path:
     """Where `make vmvx-cross` puts `eyas-run`; ninja makes only what is new."""
     folder = ROOT / "build/cross"
-    build = subprocess.run(
-        [ROOT / "runtime/tools/cross.sh", folder],
-        env=os.environ | {"PYTHON": sys.executable, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-    )
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes of the same run want them, too
+        build = subprocess.run(
+            [ROOT / "runtime/tools/cross.sh", folder],
+            env=os.environ | {"PYTHON": sys.executable, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+        )
     assert build.returncode == 0, build.stderr + build.stdout
     return folder

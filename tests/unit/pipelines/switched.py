@@ -164,7 +164,7 @@ def independent() -> Case:
 
 
 def large_weight() -> Case:
-    return Case(nn.Linear(96, 256).eval(), (torch.randn(16, 96),))
+    return Case(nn.Linear(256, 512).eval(), (torch.randn(48, 256),))
 
 
 class Recurrent(nn.Module):
