@@ -39,7 +39,7 @@ INELIGIBLE = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """One call: `function(*tensors)` puts the tensors where they belong among the other arguments."""
 

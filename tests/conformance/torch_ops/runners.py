@@ -91,7 +91,7 @@ def run_gradients(samples: Sequence[Sample]) -> list[list[Call]]:
     given = [copies(sample.tensors) for sample in samples]
     try:
         results = compiled(given)
-        ours = [_with_gradients(result, tensors) for result, tensors in zip(results, given, strict=True)]
+        ours = _with_gradients(results, given)
     except Exception as error:
         refusal = _refusal(error)
         if refusal.kind == "bug" and not _works_without_us(together, samples):
@@ -100,7 +100,7 @@ def run_gradients(samples: Sequence[Sample]) -> list[list[Call]]:
     calls = []
     for sample, function, made in zip(samples, functions, ours, strict=True):
         eager = copies(sample.tensors)
-        want = _with_gradients(function(*eager), eager)
+        (want,) = _with_gradients([function(*eager)], [eager])
         calls.append([(sample.tensors, made, want, _Gradients(function))])
     return calls
 
@@ -114,7 +114,7 @@ class _Gradients:
     def __call__(self, *tensors: torch.Tensor) -> list[Any]:
         with torch.enable_grad():
             given = [one.requires_grad_(one.is_floating_point()) for one in tensors]
-            return _with_gradients(self.function(*given), given)
+            return _with_gradients([self.function(*given)], [given])[0]
 
 
 def _compile(samples: Sequence[Sample], dynamic_shapes: Any) -> Any:
@@ -207,15 +207,25 @@ def _has_gradient(leaf: Any) -> bool:
     return isinstance(leaf, torch.Tensor) and leaf.requires_grad
 
 
-def _with_gradients(results: list[Any], tensors: Sequence[torch.Tensor]) -> list[Any]:
-    """The results, and the gradients of the tensors that want one for given ones of the results."""
-    outputs = [leaf for leaf in results if _has_gradient(leaf)]
+def _with_gradients(results: list[list[Any]], tensors: Sequence[Sequence[torch.Tensor]]) -> list[list[Any]]:
+    """The results of samples, each with the gradients of its tensors that want one for given ones of the results. They
+    come at once: the backward graph of all samples is one."""
+    outputs = [leaf for result in results for leaf in result if _has_gradient(leaf)]
+    weights = [_weights(leaf) for leaf in outputs]
+    wanted = [tensor for mine in tensors for tensor in mine if tensor.requires_grad]
+    gradients = iter(torch.autograd.grad(outputs, wanted, weights, allow_unused=True))
+    made = []
+    for result, mine in zip(results, tensors, strict=True):
+        taken = [(tensor, next(gradients)) for tensor in mine if tensor.requires_grad]
+        zeros = [torch.zeros_like(tensor) if gradient is None else gradient for tensor, gradient in taken]
+        made.append([leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in result] + zeros)
+    return made
+
+
+def _weights(leaf: torch.Tensor) -> torch.Tensor:
+    """The same for a result of the same shape."""
     generator = torch.Generator().manual_seed(0)
-    weights = [torch.randn(leaf.shape, dtype=torch.float64, generator=generator).to(leaf.dtype) for leaf in outputs]
-    wanted = [tensor for tensor in tensors if tensor.requires_grad]
-    gradients = torch.autograd.grad(outputs, wanted, weights, allow_unused=True)
-    zeros = [torch.zeros_like(w) if g is None else g for g, w in zip(gradients, wanted, strict=True)]
-    return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in results] + zeros
+    return torch.randn(leaf.shape, dtype=torch.float64, generator=generator).to(leaf.dtype)
 
 
 def _works_without_us(function: Any, samples: Sequence[Sample]) -> bool:
@@ -223,8 +233,7 @@ def _works_without_us(function: Any, samples: Sequence[Sample]) -> bool:
     try:
         given = [copies(sample.tensors) for sample in samples]
         results = torch.compile(function, backend="aot_eager", fullgraph=True, dynamic=False)(given)
-        for result, tensors in zip(results, given, strict=True):
-            _with_gradients(result, tensors)
+        _with_gradients(results, given)
     except Exception:
         return False
     return True
