@@ -20,9 +20,10 @@ class Wild:
     """`calls` makes the arguments of two calls or more, by name, the first of which is timed; sizes that the file
     leaves open differ between them. `engine` is what it is compared with: onnxruntime, litert, tensorflow or torch.
 
-    `rtol` bounds the largest difference relative to the largest magnitude of each result; `ties` is the share of
-    integers that may differ; `steps` allows integers of quantised results to differ by so much. `build` makes a PyTorch
-    model of the file, or an ONNX model of nothing at all.
+    `rtol` bounds the largest difference relative to the largest magnitude of each result, or to `scale` where that is
+    larger: what a result is when there is something to see. `ties` is the share of integers that may differ; `steps`
+    allows integers of quantised results to differ by so much. `build` makes a PyTorch model of the files, or an ONNX
+    model of none.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Wild:
     calls: Callable[[], Sequence[Call]]
     engine: str = "onnxruntime"
     rtol: float = 1e-4
+    scale: float = 1e-30
     ties: float = 0.0
     steps: int = 0
     build: Callable[..., Any] | None = None

