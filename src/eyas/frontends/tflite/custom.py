@@ -1,0 +1,3 @@
+"""Custom operators."""
+
+EXACT: dict = {}
