@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["import_model"]
 
 # Kind of model -> the module here that imports it.
-_IMPORTERS = {kind: f"{kind}.importer" for kind in ("torch", "onnx", "jax", "mlir", "tflite")} | {"training": "torch.training"}
+_IMPORTERS = {kind: f"{kind}.importer" for kind in ("torch", "onnx", "jax", "mlir", "tflite")} | {
+    "training": "torch.training"
+}
 
 # File name endings -> the frontend that reads them.
 _BY_SUFFIX = {

@@ -125,7 +125,7 @@ class Graph:
             self._readers[name] = lambda: array
             self._proto.initializer.append(tensor)
         else:
-            self._proto.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+            self._proto.initializer.append(_proto_of(array, name))
 
     def _unique(self, name: str) -> str:
         found = name
@@ -163,7 +163,7 @@ class Graph:
                 name = self.name_of(one)
                 types[name] = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
                 if one.size <= _LARGEST_FOLDED:
-                    data[name] = numpy_helper.from_array(np.ascontiguousarray(one), name)
+                    data[name] = _proto_of(one, name)
         schema = onnx.defs.get_schema(node.op_type, OPSET, "")
         try:
             found = onnx.shape_inference.infer_node_outputs(
@@ -273,6 +273,11 @@ class Graph:
         proto = onnx.ModelProto(ir_version=_IR_VERSION, opset_import=[helper.make_opsetid("", OPSET)])
         proto.graph.CopyFrom(self._proto)
         return OnnxModel(proto, self.description, readers=self._readers)
+
+
+def _proto_of(array: np.ndarray, name: str) -> TensorProto:
+    # NumPy makes a vector of a scalar that it is asked to make contiguous.
+    return numpy_helper.from_array(np.ascontiguousarray(array) if array.ndim else array, name)
 
 
 def _value(name: str, type_: onnx.TypeProto) -> Value:

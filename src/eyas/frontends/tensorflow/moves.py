@@ -144,8 +144,10 @@ def strided_slice(g: Graph, x: Any, begin: Tensor, end: Tensor, strides: Tensor,
         taken.append(step)
         axis += 1
     result = x
-    if any(not (isinstance(a, int) and a == 0) or not isinstance(b, int) or b < np.iinfo(np.int64).max or c != 1
-           for a, b, c in zip(starts, ends, taken, strict=True)):
+    if any(
+        not (isinstance(a, int) and a == 0) or not isinstance(b, int) or b < np.iinfo(np.int64).max or c != 1
+        for a, b, c in zip(starts, ends, taken, strict=True)
+    ):
         steps64 = np.array(taken, np.int64)
         result = g.add("Slice", x, _vector(g, starts), _vector(g, ends), np.array(axes, np.int64), steps64)
     dims += ["keep"] * (rank - axis)
@@ -254,7 +256,9 @@ def space_to_batch(g: Graph, x: Any, block: np.ndarray, pairs: np.ndarray, fill:
     places = [2 + 2 * i for i in range(count)], [1 + 2 * i for i in range(count)]
     moved = g.transpose(split_, [*places[0], 0, *places[1], *range(1 + 2 * count, rank + count)])
     batch = sizes[0] * int(np.prod(block))
-    return g.reshape(moved, [batch, *(s // int(b) for s, b in zip(sizes[1:], block, strict=False)), *sizes[1 + count :]])
+    return g.reshape(
+        moved, [batch, *(s // int(b) for s, b in zip(sizes[1:], block, strict=False)), *sizes[1 + count :]]
+    )
 
 
 def batch_to_space(g: Graph, x: Any, block: np.ndarray, crops: np.ndarray) -> Any:

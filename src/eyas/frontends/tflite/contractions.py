@@ -61,9 +61,7 @@ def _convolve(call: Call, kernel: Any, axis: int, groups: int) -> Any:
         options = window.attributes(g, x, [g.size(kernel, 2), g.size(kernel, 3)])
         types = call.type(0), call.type(1)
         given = [x, scale_of(types[0]), zero_of(types[0]), kernel, scale_of(types[1]), zero_of(types[1])]
-        made = g.add(
-            "QLinearConv", *given, scale_of(call.result), zero_of(call.result), bias, group=groups, **options
-        )
+        made = g.add("QLinearConv", *given, scale_of(call.result), zero_of(call.result), bias, group=groups, **options)
         return clamp(g, g.transpose(made, channels_last(4)), call.result, call.activation)
     kernel = _real_kernel(call, kernel, axis)
     return _finish(call, windows.convolve(g, call.real(0), kernel, _real_bias(call, 2), window, groups))
@@ -116,7 +114,9 @@ def fully_connected(call: Call) -> Any:
         types = call.type(0), call.type(1)
         total = g.add("MatMulInteger", flat, g.transpose(weights, [1, 0]), zero_of(types[0]), zero_of(types[1]))
         total = total if bias is None else g.add("Add", total, g.cast(bias, np.int32))
-        made = clamp(g, round_sums(g, total, scale_of(types[0]) * scale_of(types[1]), call.result), call.result, call.activation)
+        made = clamp(
+            g, round_sums(g, total, scale_of(types[0]) * scale_of(types[1]), call.result), call.result, call.activation
+        )
     else:
         kernel = _real_kernel(call, weights, 0)
         given = call.real(0)

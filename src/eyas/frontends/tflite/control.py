@@ -26,7 +26,9 @@ def if_(call: Call) -> Any:
         found.append(results)
     made = [g.fresh(f"{g.where}/If", one.dtype, _common(one, other)) for one, other in zip(*found, strict=True)]
     g.add_node(
-        helper.make_node("If", [g.name_of(g.reshape(condition, []))], [one.name for one in made], name=g.where, **graphs)
+        helper.make_node(
+            "If", [g.name_of(g.reshape(condition, []))], [one.name for one in made], name=g.where, **graphs
+        )
     )
     return made
 

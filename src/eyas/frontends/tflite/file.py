@@ -251,13 +251,21 @@ class _Reader:
     def _tensor(self, tensor: Any) -> TensorRecord:
         name = _text(tensor.Name())
         shape = tuple(int(size) for size in tensor.ShapeAsNumpy()) if tensor.ShapeLength() else ()
-        signature = tuple(int(size) for size in tensor.ShapeSignatureAsNumpy()) if tensor.ShapeSignatureLength() else shape
+        signature = (
+            tuple(int(size) for size in tensor.ShapeSignatureAsNumpy()) if tensor.ShapeSignatureLength() else shape
+        )
         if len(signature) != len(shape) or min(shape, default=0) < -1 or min(signature, default=0) < -1:
             raise self._wrong(f"tensor '{name}' has shape {shape} and signature {signature}")
         kind = self._kinds.get(tensor.Type(), f"number {tensor.Type()}")
         quantization = self._quantization(name, tensor.Quantization(), shape)
         return TensorRecord(
-            name, kind, shape, signature, quantization, bool(tensor.IsVariable()), self._values(name, kind, shape, tensor)
+            name,
+            kind,
+            shape,
+            signature,
+            quantization,
+            bool(tensor.IsVariable()),
+            self._values(name, kind, shape, tensor),
         )
 
     def _quantization(self, name: str, found: Any, shape: tuple[int, ...]) -> Quantization | None:
@@ -275,7 +283,9 @@ class _Reader:
     def _values(self, name: str, kind: str, shape: tuple[int, ...], tensor: Any) -> Callable[[], np.ndarray] | None:
         """A reader of a constant; its bytes are checked now."""
         if not 0 <= tensor.Buffer() < self._model.BuffersLength():
-            raise self._wrong(f"tensor '{name}' is in buffer {tensor.Buffer()}; there are {self._model.BuffersLength()}")
+            raise self._wrong(
+                f"tensor '{name}' is in buffer {tensor.Buffer()}; there are {self._model.BuffersLength()}"
+            )
         buffer = self._model.Buffers(tensor.Buffer())
         if buffer.Offset() > 1:
             # Files of more than 2 GiB have weights behind the flatbuffer.

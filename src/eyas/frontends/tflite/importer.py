@@ -45,13 +45,20 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
 
 
 def to_onnx(
-    file: TfliteFile, signature: SignatureRecord, shapes: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    file: TfliteFile,
+    signature: SignatureRecord,
+    shapes: Mapping[str, Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
 ) -> tuple[OnnxModel, Variables]:
     """The ONNX model of one entry point; its variables are the last arguments and results."""
     g = Graph(file.description)
     graph = file.subgraphs[signature.subgraph]
     named = {index: name for name, index in signature.inputs.items()}
-    records = [(named.get(index) or graph.tensors[index].name or f"input_{index}", graph.tensors[index]) for index in graph.inputs]
+    records = [
+        (named.get(index) or graph.tensors[index].name or f"input_{index}", graph.tensors[index])
+        for index in graph.inputs
+    ]
     dims = _input_dims(file.description, records, shapes, args, kwargs)
     given = [g.input(name, record.dtype, size) for (name, record), size in zip(records, dims, strict=True)]
     variables = Variables()
@@ -63,7 +70,11 @@ def to_onnx(
 
 
 def _import_signature(
-    file: TfliteFile, signature: SignatureRecord, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: Mapping[str, Any]
+    file: TfliteFile,
+    signature: SignatureRecord,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    shapes: Mapping[str, Any],
 ) -> ImportedProgram:
     model, variables = to_onnx(file, signature, shapes, args, kwargs)
     program = onnx_importer.import_model(model, (), {}, None)
@@ -110,5 +121,7 @@ def _input_dims(
     for (name, record), value in zip(records, model.proto.graph.input, strict=True):
         sizes = prepare.dims_of(value)
         own = [f"{name}_dim{i}" for i in range(len(sizes))]
-        found.append(tuple(s if size == o and s > 0 else size for size, o, s in zip(sizes, own, record.shape, strict=True)))
+        found.append(
+            tuple(s if size == o and s > 0 else size for size, o, s in zip(sizes, own, record.shape, strict=True))
+        )
     return found

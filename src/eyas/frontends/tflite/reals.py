@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from eyas.frontends.tensorflow import elementwise, reductions, windows
 from eyas.frontends.tensorflow.elementwise import OPERATORS, constant
 from eyas.frontends.tensorflow.graph import Complex, dims_of
-from eyas.frontends.tensorflow.moves import known, one_hot
+from eyas.frontends.tensorflow.moves import known
 from eyas.frontends.tflite.quantize import is_quantized
 from eyas.frontends.tflite.translate import Call
 
@@ -106,7 +105,9 @@ def resize_bilinear(call: Call) -> Any:
     if not is_quantized(call.result):
         return rule(call)
     g = call.g
-    raw = Call(g, call.record, [g.cast(call.input(0), np.float32), call.input(1)], call.types, call.results, call.translation)
+    raw = Call(
+        g, call.record, [g.cast(call.input(0), np.float32), call.input(1)], call.types, call.results, call.translation
+    )
     return g.cast(g.add("Round", rule(raw)), call.result.dtype)
 
 
@@ -208,7 +209,6 @@ def shift_left(call: Call) -> Any:
 def cube_root(call: Call) -> Any:
     g, x = call.g, call.input(0)
     return g.add("Mul", g.add("Sign", x), g.add("Pow", g.add("Abs", x), constant(x, 1 / 3)))
-
 
 
 REALS = {

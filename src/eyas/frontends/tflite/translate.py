@@ -86,7 +86,9 @@ class Translation:
             raise FrontendError(f"{self.g.description}: {self.g.where} runs graph {index}, which is not there")
         graph = self.file.subgraphs[index]
         if len(given) != len(graph.inputs):
-            raise FrontendError(f"{self.g.description}: graph {index} takes {len(graph.inputs)} inputs, not {len(given)}")
+            raise FrontendError(
+                f"{self.g.description}: graph {index} takes {len(graph.inputs)} inputs, not {len(given)}"
+            )
         values: dict[int, Any] = dict(zip(graph.inputs, given, strict=True))
         outer = self.g.where
         for record in graph.operators:
@@ -105,6 +107,8 @@ class Translation:
                 values[index] = Complex(array.real, array.imag) if array.dtype.kind == "c" else array
             elif record.is_variable:
                 values[index] = self.variables.of_tensor(self, record)
+            elif 0 in record.shape:
+                values[index] = np.zeros(record.shape, record.dtype)  # nothing has no bytes
             else:
                 raise FrontendError(f"{self.g.description}: {self.g.where} takes '{record.name}', which nothing makes")
         return values[index]
@@ -119,7 +123,15 @@ class Translation:
         call = Call(self.g, record, inputs, types, results, self)
         try:
             made = _apply(kind, rule, call)
-        except (IndexError, ValueError, TypeError, AttributeError, KeyError, AssertionError, ZeroDivisionError) as error:
+        except (
+            IndexError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            KeyError,
+            AssertionError,
+            ZeroDivisionError,
+        ) as error:
             # A rule took for granted what the file does not keep.
             what = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise FrontendError(f"{self.g.description}: {self.g.where} is not valid: {what}") from error
@@ -177,7 +189,10 @@ def _known_better(value: Any, record: TensorRecord) -> Any:
     """Sizes that inference did not find are those of the file, where it fixes them."""
     if not isinstance(value, Value) or value.is_static or len(record.signature) != value.ndim:
         return value
-    dims = [dim if isinstance(dim, int) or size < 0 else size for dim, size in zip(value.dims, record.signature, strict=True)]
+    dims = [
+        dim if isinstance(dim, int) or size < 0 else size
+        for dim, size in zip(value.dims, record.signature, strict=True)
+    ]
     return Value(value.name, value.dtype, tuple(dims))
 
 

@@ -76,7 +76,9 @@ class Variables:
             self.first[handle.name] = value
             return
         if handle.name not in self.now:
-            self.first.setdefault(handle.name, np.zeros([call.g.size(value, i) for i in range(value.ndim)], value.dtype))
+            self.first.setdefault(
+                handle.name, np.zeros([call.g.size(value, i) for i in range(value.ndim)], value.dtype)
+            )
             self._open(call.g, handle.name)
         self.now[handle.name] = value
 
