@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["import_model"]
 
 # Kind of model -> the module here that imports it.
-_IMPORTERS = {kind: f"{kind}.importer" for kind in ("torch", "onnx", "jax", "mlir", "tflite")} | {
-    "training": "torch.training"
-}
+_KINDS = ("torch", "onnx", "jax", "mlir", "tflite", "tfjs", "tensorflow")
+_IMPORTERS = {kind: f"{kind}.importer" for kind in _KINDS} | {"training": "torch.training"}
 
 # File name endings -> the frontend that reads them.
 _BY_SUFFIX = {

@@ -169,7 +169,7 @@ class Graph:
             found = onnx.shape_inference.infer_node_outputs(
                 schema, node, types, data, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=_IR_VERSION
             )
-        except (onnx.shape_inference.InferenceError, RuntimeError) as error:
+        except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError) as error:
             raise FrontendError(
                 f"{self.description}: {self.where or node.op_type} is not valid: {str(error).splitlines()[0]}"
             ) from None

@@ -1,4 +1,4 @@
-"""Operators that move elements: slices, pads, splits, blocks, gathers. They take any type, integers of quantisation too.
+"""Operators that move elements: slices, pads, splits, blocks, gathers. They take any type, quantised integers too.
 
 Indices that are numbers in the graph are numbers here; where they are computed, ONNX's operators take tensors of them.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -83,7 +82,7 @@ def _turned(g: Graph, x: Any) -> Any:
 
 
 def segment(g: Graph, kind: str, x: Any, ids: Tensor, count: int) -> Any:
-    """Rows of `x` reduced by segment; `kind` is Sum, Prod, Max or Min. Segments without rows are its neutral element."""
+    """Rows of `x` reduced by segment; `kind` is Sum, Prod, Max or Min. Without rows, one is its neutral element."""
     neutral: dict[str, Any] = {"Sum": 0, "Prod": 1}
     limits = np.finfo(x.dtype) if is_float(x) else np.iinfo(x.dtype)
     neutral |= {"Max": limits.min, "Min": limits.max}
@@ -100,7 +99,3 @@ def segment(g: Graph, kind: str, x: Any, ids: Tensor, count: int) -> Any:
     start = np.full(shape, neutral[kind], x.dtype)
     how = {"Sum": "add", "Prod": "mul", "Max": "max", "Min": "min"}[kind]
     return g.add("ScatterND", start, places, x, reduction=how)
-
-
-def axes_of(tensor: Sequence[int] | np.ndarray) -> np.ndarray:
-    return np.asarray(tensor, np.int64).reshape(-1)

@@ -70,7 +70,7 @@ def _convolve(call: Call, kernel: Any, axis: int, groups: int) -> Any:
 def _is_integer(call: Call, weights: int) -> bool:
     """Whether both factors are integers of 8 bits, and the result one that they can be rounded to."""
     types = call.type(0), call.type(weights), call.result
-    if not all(map(is_quantized, types)):
+    if not all(map(is_quantized, types)) or types[0].quantization is None:
         return False
     return all(one.kind in ("INT4", "INT8", "UINT8") for one in types) and types[0].quantization.is_per_tensor
 
@@ -151,7 +151,7 @@ def transpose_conv(call: Call) -> Any:
     Of integers the sums are exact in f32 up to 2^24, and are rescaled as those of a convolution are.
     """
     g = call.g
-    shape = known(g, call.input(0), "shape of the result")
+    shape = known(g, call.input(0), "shape of the result").tolist()
     window = Window((call.get("StrideH", 1), call.get("StrideW", 1)), (1, 1), _PADDING[call.get("Padding", 0)])
     kernel, image, bias = g.transpose(call.input(1), [3, 0, 1, 2]), call.input(2), call.input(3)
     weights, source = call.type(1), call.type(2)
@@ -183,7 +183,7 @@ def conv_3d(call: Call) -> Any:
 def conv_3d_transpose(call: Call) -> Any:
     """Inputs: the result's shape, weights [D, H, W, outputs, inputs], the image, perhaps a bias."""
     g = call.g
-    shape = known(g, call.input(0), "shape of the result")
+    shape = known(g, call.input(0), "shape of the result").tolist()
     kernel = g.transpose(call.input(1), [4, 3, 0, 1, 2])
     made = windows.convolve_transposed(g, call.input(2), kernel, call.input(3), _window_3d(call), shape[1:4])
     return _finish(call, made)
@@ -202,7 +202,7 @@ def _pool(kind: str) -> Any:
         kernel = [call.get("FilterHeight", 1), call.get("FilterWidth", 1)]
         if not is_quantized(call.result):
             return _finish(call, windows.pool(g, kind, x, kernel, window))
-        if kind == "Max":
+        if kind == "Max" and call.result.kind in ("INT8", "UINT8"):
             return clamp(g, windows.pool(g, kind, x, kernel, window), call.result, call.activation)
         mean = windows.pool(g, kind, g.cast(x, np.float32), kernel, window)
         return clamp(g, _round_away(call, mean, call.result), call.result, call.activation)

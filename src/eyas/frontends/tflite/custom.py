@@ -130,11 +130,11 @@ def transform_tensor(call: Call) -> Any:
         g.add("Sub", _sum(g, g.add("Mul", x, row[0]), g.add("Mul", y, row[1]), row[3]), _number(0.5))
         for row in _rows(g, call.input(1))
     ]
-    inside, firsts, parts = None, [], []
+    inside, firsts, parts = np.array(True), [], []
     for place, size in zip(places, (width, height), strict=True):
         low = g.add("GreaterOrEqual", place, _number(0))
         both = g.add("And", low, g.add("LessOrEqual", place, _number(size - 1)))
-        inside = both if inside is None else g.add("And", inside, both)
+        inside = g.add("And", inside, both)
         first = g.add("Floor", g.add("Clip", place, _number(0), _number(size - 1)))
         firsts.append(first)
         parts.append(g.reshape(g.add("Sub", place, first), [-1, 1]))

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -159,7 +159,7 @@ def read(data: np.ndarray, description: str) -> TfliteFile:
 
 def _schema() -> Any:
     try:
-        import tflite
+        import tflite  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise FrontendError("TFLite models need the schema package: pip install 'eyas[tflite]'") from None
     return tflite
@@ -171,7 +171,7 @@ class _Reader:
     def __init__(self, data: np.ndarray, description: str):
         self._schema = _schema()
         self._data, self._description = data, description
-        self._model = self._schema.Model.GetRootAsModel(memoryview(data), 0)
+        self._model = self._schema.Model.GetRootAsModel(memoryview(cast(Any, data)), 0)
 
     def model(self) -> TfliteFile:
         model = self._model

@@ -47,19 +47,17 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
 def to_onnx(
     file: TfliteFile,
     signature: SignatureRecord,
-    shapes: Mapping[str, Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    shapes: Mapping[str, Any] | None = None,
 ) -> tuple[OnnxModel, Variables]:
     """The ONNX model of one entry point; its variables are the last arguments and results."""
     g = Graph(file.description)
     graph = file.subgraphs[signature.subgraph]
     named = {index: name for name, index in signature.inputs.items()}
-    records = [
-        (named.get(index) or graph.tensors[index].name or f"input_{index}", graph.tensors[index])
-        for index in graph.inputs
-    ]
-    dims = _input_dims(file.description, records, shapes, args, kwargs)
+    names = [named.get(index) or graph.tensors[index].name or f"input_{index}" for index in graph.inputs]
+    records = [(name, graph.tensors[index]) for name, index in zip(names, graph.inputs, strict=True)]
+    dims = _input_dims(file.description, records, shapes or {}, args, kwargs or {})
     given = [g.input(name, record.dtype, size) for (name, record), size in zip(records, dims, strict=True)]
     variables = Variables()
     found = Translation(file, g, variables).run(signature.subgraph, given)
@@ -69,14 +67,8 @@ def to_onnx(
     return g.model([*outputs, *((f"{name}:next", variables.now[name]) for name in variables.arguments)]), variables
 
 
-def _import_signature(
-    file: TfliteFile,
-    signature: SignatureRecord,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    shapes: Mapping[str, Any],
-) -> ImportedProgram:
-    model, variables = to_onnx(file, signature, shapes, args, kwargs)
+def _import_signature(file: TfliteFile, signature: SignatureRecord, *given: Any) -> ImportedProgram:
+    model, variables = to_onnx(file, signature, *given)
     program = onnx_importer.import_model(model, (), {}, None)
     program = replace(program, source=Source("tflite", file.description))
     if not variables.arguments:

@@ -29,7 +29,8 @@ def reshape(call: Call) -> Any:
 
 
 def transpose(call: Call) -> Any:
-    return call.g.transpose(call.input(0), _numbers(call, 1, "order").reshape(-1) % max(1, len(dims_of(call.input(0)))))
+    order = _numbers(call, 1, "order").reshape(-1) % max(1, len(dims_of(call.input(0))))
+    return call.g.transpose(call.input(0), order.tolist())
 
 
 def pad(call: Call) -> Any:
@@ -183,7 +184,7 @@ def reverse_sequence(call: Call) -> Any:
     time, batch = call.get("SeqDim"), call.get("BatchDim")
     order = [time, batch, *(i for i in range(len(dims_of(x))) if i not in (time, batch))]
     found = g.add("ReverseSequence", g.transpose(x, order), g.cast(lengths, np.int64), time_axis=0, batch_axis=1)
-    return g.transpose(found, np.argsort(order))
+    return g.transpose(found, np.argsort(order).tolist())
 
 
 def matrix_diag(call: Call) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from eyas.frontends.tensorflow.graph import Graph, dims_of
+from eyas.frontends.tensorflow.graph import Graph
 from eyas.frontends.tflite.file import Quantization, TensorRecord
 
 INTEGERS = ("INT4", "INT8", "UINT8", "INT16", "UINT16")
@@ -64,7 +64,10 @@ def quantize(g: Graph, x: Any, record: TensorRecord) -> Any:
 
 def requantize(g: Graph, x: Any, source: TensorRecord, target: TensorRecord) -> Any:
     """Integers of one scale as those of another."""
-    if not is_quantized(source) or not is_quantized(target) or source.quantization.equals(target.quantization):  # type: ignore[union-attr]
+    if not is_quantized(source) or not is_quantized(target):
+        return x
+    assert source.quantization is not None
+    if source.quantization.equals(target.quantization):
         return x
     return quantize(g, dequantize(g, x, source), target)
 
@@ -88,7 +91,3 @@ def clamp(g: Graph, x: Any, record: TensorRecord, activation: str) -> Any:
     if high is not None and high < limits.max:
         x = g.add("Min", x, np.array(max(high, limits.min), record.dtype))
     return x
-
-
-def rank_of(x: Any) -> int:
-    return len(dims_of(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def _extreme(kind: str) -> Any:
 
 def _resize(mode: str) -> Any:
     def rule(call: Call) -> Any:
-        size = known(call.g, call.input(1), "size").reshape(-1)
+        size = known(call.g, call.input(1), "size").reshape(-1).tolist()
         corners, centers = bool(call.get("AlignCorners", False)), bool(call.get("HalfPixelCenters", False))
         return windows.resize(call.g, call.input(0), size, mode, corners, centers)
 
@@ -105,9 +106,7 @@ def resize_bilinear(call: Call) -> Any:
     if not is_quantized(call.result):
         return rule(call)
     g = call.g
-    raw = Call(
-        g, call.record, [g.cast(call.input(0), np.float32), call.input(1)], call.types, call.results, call.translation
-    )
+    raw = replace(call, inputs=[g.cast(call.input(0), np.float32), call.input(1)])
     return g.cast(g.add("Round", rule(raw)), call.result.dtype)
 
 

@@ -10,6 +10,7 @@ A rule is a function of a `Call`. How its tensors of integers are given to it is
 from __future__ import annotations
 
 import importlib
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Rule = Callable[["Call"], Any]
 _ACTIVATIONS = {0: "NONE", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6", 4: "TANH", 5: "SIGN_BIT"}
+_RULE_ERRORS = (IndexError, ValueError, TypeError, AttributeError, KeyError, ArithmeticError, struct.error)
 _RULES = ("contractions", "moves", "reals", "control", "recurrent", "custom")
 
 
@@ -123,15 +125,7 @@ class Translation:
         call = Call(self.g, record, inputs, types, results, self)
         try:
             made = _apply(kind, rule, call)
-        except (
-            IndexError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            KeyError,
-            AssertionError,
-            ZeroDivisionError,
-        ) as error:
+        except _RULE_ERRORS as error:
             # A rule took for granted what the file does not keep.
             what = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise FrontendError(f"{self.g.description}: {self.g.where} is not valid: {what}") from error
