@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["import_model"]
 
 # Kind of model -> the module here that imports it.
-_IMPORTERS = {kind: f"{kind}.importer" for kind in ("torch", "onnx", "jax", "mlir")} | {"training": "torch.training"}
+_KINDS = ("torch", "onnx", "jax", "mlir", "tflite", "tfjs", "tensorflow")
+_IMPORTERS = {kind: f"{kind}.importer" for kind in _KINDS} | {"training": "torch.training"}
 
 # File name endings -> the frontend that reads them.
 _BY_SUFFIX = {
     ".onnx": "onnx",
     ".pt2": "torch",
+    ".tflite": "tflite",
     ".mlir": "mlir",
     ".mlirbc": "mlir",
     ".stablehlo": "mlir",
@@ -30,7 +32,7 @@ _BY_SUFFIX = {
 
 ACCEPTED = (
     "a torch.nn.Module or a function of tensors with example inputs, a torch.export.ExportedProgram or a .pt2 path; an"
-    " .onnx path or onnx.ModelProto; a JAX function with example arguments or a jax.export.Exported;"
+    " .onnx path or onnx.ModelProto; a .tflite path; a JAX function with example arguments or a jax.export.Exported;"
     " a .mlir/.mlirbc/.stablehlo path, MLIR text, or StableHLO bytes"
 )
 

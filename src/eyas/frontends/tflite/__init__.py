@@ -1,0 +1,1 @@
+"""TFLite: `.tflite` files, read with the schema package of PyPI, translated to ONNX operators in memory."""

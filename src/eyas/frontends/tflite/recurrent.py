@@ -1,0 +1,3 @@
+"""Recurrent layers."""
+
+EXACT: dict = {}
