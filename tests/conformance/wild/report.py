@@ -46,7 +46,7 @@ def write_page(path: Path, outcomes: Sequence[Outcome], cases: Mapping[str, Wild
         f"Python {platform.python_version()} on {platform.machine()}, two threads.",
         "",
         f"{len(cases)} model files from {len(packages)} packages of PyPI and npm that others made, compiled as they "
-        "are: sizes that a file leaves open stay open. Each is run on photographs, speech or text, twice with different "
+        "are: sizes that a file leaves open stay open. Each is run on photographs, speech or text, twice with other "
         "sizes where it has open ones, and compared with the engine that it was made for. Compile times are cold, with "
         "empty caches. `x` is that engine's time divided by ours, of the fastest calls of blocks that took turns.",
         "",
