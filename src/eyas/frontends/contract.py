@@ -15,6 +15,7 @@ from eyas.ir.locations import describe_location
 from eyas.passes.input.drop_asserts import DropAsserts
 from eyas.passes.input.drop_unused_results import DropUnusedResults
 from eyas.passes.input.externalize_parameters import ExternalizeParameters, take_values
+from eyas.passes.input.hoist_sizes import HoistSizes
 from eyas.passes.input.hold_small_types import HoldSmallTypes
 from eyas.passes.input.narrow_scalars import NarrowScalars
 from eyas.passes.input.verify_input_contract import VerifyInputContract, op_label
@@ -27,6 +28,7 @@ TO_CONTRACT = PassPipeline(
         # Private functions disappear into @main.
         Upstream("inline,symbol-dce"),
         DropAsserts(),
+        HoistSizes(),
         HoldSmallTypes(),
         WrapScalars(),
         # Index arithmetic arrives as affine.apply from some importers.

@@ -22,7 +22,6 @@ from eyas.passes.input.convert_stablehlo_shapes import ConvertStablehloShapes
 from eyas.passes.input.convert_stablehlo_sort import ConvertStablehloSort
 from eyas.passes.input.convert_stablehlo_windows import ConvertStablehloWindows
 from eyas.passes.input.fold_size_casts import FoldSizeCasts
-from eyas.passes.input.hoist_sizes import HoistSizes
 
 SIMPLIFY = (
     # Composites have their decompositions with them.
@@ -84,7 +83,7 @@ def lower_stablehlo(module: mlir.Module) -> None:
     lower(module, SIMPLIFY)
     TO_LOOPS.run(module)
     lower(module, TO_LINALG)
-    PassPipeline((HoistSizes(), FoldSizeCasts())).run(module)
+    PassPipeline((FoldSizeCasts(),)).run(module)
 
 
 def drop_foreign_attributes(module: mlir.Module) -> None:

@@ -128,7 +128,10 @@ class _Analysis(TensorPlaces):
             if expr.constant or (expr.coefficients and list(expr.coefficients.values()) != [1]):
                 return False
             for dim in expr.coefficients:
-                strides[dim] = stride
+                total = strides[dim].plus(stride)  # a diagonal steps along two dimensions at once
+                if total is None:
+                    return False
+                strides[dim] = total
         shape = self.shape_of_place(list(op.operands)[1])
         self.places[op.results[0]] = Window(place.storage, shape, place.offset, tuple(strides))
         return True

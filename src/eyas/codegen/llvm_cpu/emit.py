@@ -298,8 +298,9 @@ class NestEmitter:
         outer = TileLoads(self.context, block, width)
         olds = self._initial(statement, block, outer)
         types = statement.element_types
+        # What the body does not read has no initial value; the last step is the result.
         flat = [
-            self.memory.as_width(value, type_, width)
+            self.memory.as_width(self.at.constant(type_, 0) if value is None else value, type_, width)
             for old, type_ in zip(olds, types, strict=True)
             for row in old
             for value in row

@@ -244,9 +244,8 @@ class NestEmitter:
         totals = []
         for old, type_ in zip(self._initial(statement, view), statement.element_types, strict=True):
             total = builder.variable(tile_type(type_), view.rows, view.columns)
-            if old is None:
-                raise Unsupported("a reduction without an initial value")
-            builder.assign(total, old)
+            if old is not None:  # else the body does not read it: the last step is the result
+                builder.assign(total, old)
             totals.append(total)
 
         def step(inner: View) -> None:

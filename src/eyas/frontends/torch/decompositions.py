@@ -15,19 +15,20 @@ from typing import Any
 import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from eyas.frontends.torch import bytes as torch_bytes
 from eyas.frontends.torch import complex as torch_complex
 from eyas.frontends.torch import convolution as torch_convolution
 from eyas.frontends.torch import edges as torch_edges
 from eyas.frontends.torch import exact as torch_exact
 from eyas.frontends.torch import fourier as torch_fourier
 from eyas.frontends.torch import indexing as torch_indexing
+from eyas.frontends.torch import pooling as torch_pooling
 from eyas.frontends.torch import rare as torch_rare
 from eyas.frontends.torch import recurrent as torch_recurrent
 from eyas.frontends.torch import resize as torch_resize
 from eyas.frontends.torch import routing as torch_routing
 from eyas.frontends.torch import selection as torch_selection
 from eyas.frontends.torch import transformer as torch_transformer
+from eyas.frontends.torch.promises import keep_types
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -67,10 +68,10 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
-    for source in (torch_exact, torch_bytes, torch_resize):
+    for source in (torch_exact, torch_pooling, torch_resize):
         for op, first in source.decompositions().items():
             table[op] = _chain(first, table.get(op))
-    return table
+    return {op: keep_types(op, made) if made.__module__.startswith("eyas.") else made for op, made in table.items()}
 
 
 def _chain(first: Callable[..., Any], second: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -237,12 +238,25 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
 
 def power(x: Tensor, exponent: float) -> Tensor:
     """Small whole exponents as products, square roots as such."""
-    if exponent in (2, 3, 4) and (x.is_floating_point() or isinstance(exponent, int)):
+    if exponent in (2, 3, 4) and (x.is_floating_point() or (x.is_complex() and isinstance(exponent, int))):
         square = x * x
         return square if exponent == 2 else square * x if exponent == 3 else square * square
     if exponent in (0.5, -0.5) and x.is_floating_point():
         return torch.sqrt(x) if exponent == 0.5 else torch.rsqrt(x)
+    if isinstance(exponent, int) and exponent >= 0 and not (x.is_floating_point() or x.is_complex()):
+        return _whole_power(x.to(torch.result_type(x, exponent)), exponent)
     return NotImplemented
+
+
+def _whole_power(x: Tensor, exponent: int) -> Tensor:
+    """Of integers, by squaring; products wrap around."""
+    result = None
+    while exponent:
+        if exponent & 1:
+            result = x if result is None else result * x
+        exponent >>= 1
+        x = x * x if exponent else x
+    return torch.ones_like(x) if result is None else result.clone()
 
 
 def _widened(x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Scalars, bytes and nothing, where the importer crashes or has no lowering, written in forms that it knows."""
+"""Scalars and nothing, where the importer crashes or has no lowering, written in forms that it knows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-
-from eyas.frontends.torch import bytes as torch_bytes
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -21,9 +19,6 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.argmax.default: argmax,
         aten.cat.default: join_nothing,
         aten.cumsum.default: running_sum,
-        aten.max.default: lambda x: x.to(torch.int32).max().to(torch.uint8) if _is_byte(x) else NotImplemented,
-        aten.min.default: lambda x: x.to(torch.int32).min().to(torch.uint8) if _is_byte(x) else NotImplemented,
-        aten.mul.Tensor: times_number,
         aten.nonzero.default: nonzero,
     }
 
@@ -34,10 +29,8 @@ def amax(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
 
 
 def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """A scalar has one place; bytes would be compared as if they were signed."""
-    if not x.dim():
-        return torch.zeros_like(x, dtype=torch.int64)
-    return torch.argmax(x.to(torch.int32), dim, keepdim) if _is_byte(x) else NotImplemented
+    """A scalar has one place."""
+    return NotImplemented if x.dim() else torch.zeros_like(x, dtype=torch.int64)
 
 
 def join_nothing(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -54,21 +47,10 @@ def join_nothing(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 def running_sum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     """A scalar is the sum of all so far; whole numbers are summed as i64."""
     if x.dim():
-        return torch_bytes.decompositions()[aten.cumsum.default](x, dim, dtype=dtype)
+        return NotImplemented
     return x.to(dtype or (x.dtype if x.is_floating_point() or x.is_complex() else torch.int64)).clone()
-
-
-def times_number(one: Tensor, other: Tensor | float) -> Tensor:
-    """Bytes times a number crash the importer; products wrap around alike in i32."""
-    if not isinstance(one, Tensor) or not _is_byte(one) or not isinstance(other, int) or isinstance(other, bool):
-        return torch_bytes.decompositions()[aten.mul.Tensor](one, other)
-    return (one.to(torch.int32) * torch.full((), other, dtype=torch.int32, device=one.device)).to(torch.uint8)
 
 
 def nonzero(x: Tensor) -> Tensor:
     """A scalar has no dimension to be found in: one row or none, of no columns."""
     return NotImplemented if x.dim() else torch.nonzero(x.reshape(1))[:, :0]
-
-
-def _is_byte(x: Tensor) -> bool:
-    return x.dtype == torch.uint8

@@ -19,7 +19,6 @@ _AVERAGES = (
     aten.mean.default,
     aten.mean.dim,
 )
-_MIXED = (aten.bitwise_and.Tensor, aten.bitwise_or.Tensor, aten.bitwise_xor.Tensor)
 _COMPARISONS = (
     aten.eq.Scalar,
     aten.ge.Scalar,
@@ -33,41 +32,25 @@ _COMPARISONS = (
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
-        aten.add.Tensor: _by_tensor(aten.add.Tensor),
         aten.cat.default: _joined(aten.cat.default),
         aten.clamp.default: clamp,
         aten.div.Tensor_mode: floor_quotient,
         aten.eq.Tensor: equal,
+        aten.full.default: fill,
+        aten.full_like.default: fill_like,
         aten.index_put.default: put_nowhere,
         aten.isclose.default: is_close,
+        aten.logcumsumexp.default: running_log_sum,
         aten.maximum.default: lambda one, other: _extreme(one, other, torch.gt),
         aten.minimum.default: lambda one, other: _extreme(one, other, torch.lt),
-        aten.mul.Tensor: _by_tensor(aten.mul.Tensor),
+        aten.scatter_reduce.two: scatter_mean,
         aten.sgn.default: sign,
         aten.sign.default: sign,
         aten.stack.default: _joined(aten.stack.default),
-        aten.sub.Tensor: _by_tensor(aten.sub.Tensor),
         aten.where.self: choose,
         **{op: _in_f32(op) for op in _AVERAGES},
         **{op: _with_number(op) for op in _COMPARISONS},
-        **{op: _of_one_type(op) for op in _MIXED},
     }
-
-
-def _by_tensor(op: Any) -> Callable[..., Any]:
-    """The importer crashes on products and differences of 8-bit integers and numbers, not on those of tensors; and on
-    truths as numbers."""
-
-    def decomposition(one: Any, other: Any, **kwargs: Any) -> Any:
-        if isinstance(other, bool) and isinstance(one, Tensor) and one.dtype != torch.bool:
-            return op(one, int(other), **kwargs)
-        is_number = isinstance(other, int) and not isinstance(other, bool)
-        if not (isinstance(one, Tensor) and one.dtype == torch.int8 and is_number):
-            return NotImplemented
-        wrapped = (other + 128) % 256 - 128
-        return op(one, torch.full((), wrapped, dtype=torch.int8, device=one.device), **kwargs)
-
-    return decomposition
 
 
 def _with_number(op: Any) -> Callable[..., Any]:
@@ -85,16 +68,6 @@ def _with_number(op: Any) -> Callable[..., Any]:
     return decomposition
 
 
-def _of_one_type(op: Any) -> Callable[..., Any]:
-    """Bytes beside integers are taken for signed, and truths beside bytes crash the importer."""
-
-    def decomposition(one: Tensor, other: Tensor) -> Any:
-        to = torch.result_type(one, other)
-        return NotImplemented if one.dtype == other.dtype else op(one.to(to), other.to(to))
-
-    return decomposition
-
-
 def clamp(x: Tensor, least: Any = None, most: Any = None) -> Any:
     """Integers between bounds that are none."""
     if x.is_floating_point() or not any(isinstance(bound, float) for bound in (least, most)):
@@ -103,7 +76,7 @@ def clamp(x: Tensor, least: Any = None, most: Any = None) -> Any:
 
 
 def choose(condition: Tensor, one: Tensor, other: Tensor) -> Any:
-    """As above."""
+    """Operands of one type: bytes beside integers are taken for signed, and truths beside bytes crash the importer."""
     to = torch.result_type(one, other)
     return NotImplemented if one.dtype == other.dtype else torch.where(condition, one.to(to), other.to(to))
 
@@ -177,3 +150,54 @@ def _extreme(one: Tensor, other: Tensor, beats: Callable[[Tensor, Tensor], Tenso
     if not one.is_floating_point() or one.dtype != other.dtype:
         return NotImplemented
     return torch.where(beats(one, other) | (one != one), one, other)
+
+
+_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32)
+
+
+def fill(size: Sequence[int], value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:
+    """Constants of unsigned types are one element, which torch makes, many times: the importer takes it for signed."""
+    if dtype not in _UNSIGNED or not size:
+        return NotImplemented
+    return aten.scalar_tensor(value, dtype=dtype).expand(size)
+
+
+def fill_like(x: Tensor, value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:
+    """As above."""
+    dtype = dtype or x.dtype
+    return torch.full(x.shape, value, dtype=dtype, device=x.device) if dtype in _UNSIGNED else NotImplemented
+
+
+def running_log_sum(x: Tensor, dim: int) -> Tensor:
+    """log of the sum of exponentials so far; steps of doubling distance see all of them. The importer's overflows."""
+    if not x.dim():
+        return x.clone()
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    length, values = x.shape[dim], wide.movedim(dim, -1)
+    if not isinstance(length, int):
+        before = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
+        values = torch.logsumexp(torch.where(before, values.unsqueeze(-2), -torch.inf), -1)
+        return values.movedim(-1, dim).to(x.dtype)
+    step = 1
+    while step < length:
+        later = _log_sum(values[..., step:], values[..., :-step])
+        values = torch.cat([values[..., :step], later], -1)
+        step *= 2
+    return values.movedim(-1, dim).to(x.dtype)
+
+
+def _log_sum(one: Tensor, other: Tensor) -> Tensor:
+    most, least = torch.maximum(one, other), torch.minimum(one, other)
+    return torch.where(torch.isinf(most), most, most + torch.log1p(torch.exp(least - most)))
+
+
+def scatter_mean(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Means of integers are quotients of sums that wrap around in their own type."""
+    if reduce != "mean" or x.is_floating_point():
+        return NotImplemented
+    total = torch.scatter_reduce(x, dim, index, source, "sum", include_self=include_self)
+    start = torch.ones_like(x) if include_self else torch.zeros_like(x)
+    count = torch.scatter_add(start, dim, index, torch.ones_like(source)).clamp(min=1)
+    return torch.div(total, count, rounding_mode="floor")

@@ -18,6 +18,9 @@ _CONSTANTS = (InputKind.BUFFER, InputKind.PARAMETER, InputKind.CONSTANT_TENSOR)
 
 _BYTES = (torch.int8, torch.uint8)
 
+_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32)
+"""Types that the importer makes no constants of."""
+
 
 def fold_constants(program: torch.export.ExportedProgram) -> None:
     """Replaces nodes whose tensors are all small constants by constants. What the program writes to is none."""
@@ -60,7 +63,7 @@ def _can_fold(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> bool:
         isinstance(node.target, OpOverload)
         # Its operand's strides matter, which constants do not keep.
         and node.target is not torch.ops.aten.as_strided.default
-        and bool(operands)
+        and (bool(operands) or (isinstance(made, torch.Tensor) and made.dtype in _UNSIGNED and not made.dim()))
         and all(operand in known for operand in operands)
         # The importer has no complex literals.
         and isinstance(made, torch.Tensor)

@@ -24,6 +24,7 @@ from eyas.frontends.torch.complex import split_complex
 from eyas.frontends.torch.decompositions import decomposition_table
 from eyas.frontends.torch.exported import export_model, first_line
 from eyas.frontends.torch.fold import fold_constants
+from eyas.frontends.torch.leaves import prepare_leaves
 from eyas.frontends.torch.signature import call_trees, make_signature
 from eyas.frontends.torch.states import expose_mutations
 from eyas.frontends.torch.views import drop_storage_offsets, views_may_copy
@@ -73,6 +74,7 @@ def import_exported(
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {first_line(error)}") from error
         split_complex(program, decomposition_table())
+        prepare_leaves(program)
     in_tree, out_tree = call_trees(program, argument_names)
     _drop_constant_outputs(program)
     signature = make_signature(program, in_tree, out_tree, dynamic_shapes)

@@ -10,9 +10,6 @@ import torch
 aten = torch.ops.aten
 Tensor = torch.Tensor
 
-_NARROW = (torch.int8, torch.uint8, torch.int16)
-
-
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
@@ -21,17 +18,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.__rshift__.Scalar: aten.bitwise_right_shift.Tensor_Scalar,
         aten.__rshift__.Tensor: aten.bitwise_right_shift.Tensor,
         aten.bitwise_left_shift.Tensor_Scalar: shift_left,
-        aten.bitwise_right_shift.Tensor: shift_right,
         aten.bitwise_right_shift.Tensor_Scalar: shift_right,
-        aten.bmm.default: batched_product,
-        aten.div.Tensor_mode: quotient,
-        aten.fmod.Scalar: rest,
-        aten.fmod.Tensor: rest,
         aten.isfinite.default: is_finite,
-        aten.mm.default: product,
         aten.neg.default: negative,
-        aten.remainder.Scalar: remainder,
-        aten.remainder.Tensor: remainder,
         aten.repeat.default: repeat,
         aten.roll.default: roll,
         aten.where.self: choice,
@@ -66,67 +55,14 @@ def is_finite(x: Tensor) -> Tensor:
     return x.abs() < torch.inf if x.is_floating_point() else torch.ones_like(x, dtype=torch.bool)
 
 
-def product(one: Tensor, other: Tensor) -> Tensor:
-    """Integers narrower than 32 bits crash the importer; sums wrap around alike in i32."""
-    if one.dtype not in _NARROW:
-        return NotImplemented
-    return torch.mm(one.to(torch.int32), other.to(torch.int32)).to(one.dtype)
-
-
-def batched_product(one: Tensor, other: Tensor) -> Tensor:
-    """As `product`."""
-    if one.dtype not in _NARROW:
-        return NotImplemented
-    return torch.bmm(one.to(torch.int32), other.to(torch.int32)).to(one.dtype)
-
-
-def quotient(one: Tensor, other: Tensor | int, *, rounding_mode: str | None = None) -> Tensor:
-    """Whole quotients of integers narrower than 32 bits have no lowering."""
-    if not isinstance(one, Tensor) or one.dtype not in _NARROW or rounding_mode is None:
-        return NotImplemented
-    if other.dtype != one.dtype if isinstance(other, Tensor) else not isinstance(other, int):
-        return NotImplemented
-    return torch.div(one.to(torch.int32), _wide(other), rounding_mode=rounding_mode).to(one.dtype)
-
-
-def rest(one: Tensor, other: Tensor | int) -> Tensor:
-    """`fmod` of integers narrower than 32 bits: bytes are taken as if they were signed, numbers crash the importer."""
-    return torch.fmod(one.to(torch.int32), _wide(other)).to(one.dtype) if _are_narrow(one, other) else NotImplemented
-
-
-def remainder(one: Tensor, other: Tensor | int) -> Tensor:
-    """As `rest`, with the sign of the divisor."""
-    if not _are_narrow(one, other):
-        return NotImplemented
-    return torch.remainder(one.to(torch.int32), _wide(other)).to(one.dtype)
-
-
-def _are_narrow(one: Tensor, other: Tensor | float) -> bool:
-    same = other.dtype == one.dtype if isinstance(other, Tensor) else isinstance(other, int)
-    return one.dtype in _NARROW and same
-
-
 def shift_left(one: Tensor, other: int) -> Tensor:
     """A shift by a number; the importer has those by tensors."""
     return torch.bitwise_left_shift(one, torch.full((), other, dtype=one.dtype, device=one.device))
 
 
-def shift_right(one: Tensor, other: Tensor | int) -> Tensor:
-    """Bytes are shifted as if they were signed; numbers as in `shift_left`."""
-    if _are_bytes(one, other):
-        return torch.bitwise_right_shift(one.to(torch.int32), _wide(other)).to(torch.uint8)
-    if isinstance(other, Tensor):
-        return NotImplemented
+def shift_right(one: Tensor, other: int) -> Tensor:
+    """As `shift_left`."""
     return torch.bitwise_right_shift(one, torch.full((), other, dtype=one.dtype, device=one.device))
-
-
-def _are_bytes(one: Tensor, other: Tensor | float) -> bool:
-    same = other.dtype == torch.uint8 if isinstance(other, Tensor) else isinstance(other, int)
-    return one.dtype == torch.uint8 and same
-
-
-def _wide(other: Tensor | int) -> Any:
-    return other.to(torch.int32) if isinstance(other, Tensor) else other
 
 
 def negative(x: Tensor) -> Tensor:

@@ -148,11 +148,11 @@ def histogram(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often, or with what weight, each number occurs; as long as the largest number needs."""
     if x.numel() == 0:
-        return torch.zeros(minlength, dtype=torch.int64 if weights is None else weights.dtype)
+        return torch.zeros(minlength, dtype=torch.int64)  # torch has no weights of nothing
     length: Any = (x.amax().to(torch.int64) + 1).clamp(min=minlength).item()
     torch._check(length >= minlength)
     values = torch.ones_like(x, dtype=torch.int64) if weights is None else weights
-    if values.is_floating_point() and values.dtype != torch.float32:
+    if weights is not None and weights.dtype != torch.float32:
         values = values.to(torch.float64)
     return torch.zeros(length, dtype=values.dtype, device=x.device).scatter_add(0, x.to(torch.int64), values)
 
