@@ -6,6 +6,7 @@ An error teaches: what went wrong, where (the user's node or line), the value se
 from __future__ import annotations
 
 import importlib.util
+from typing import Self
 
 # What `pip install eyas` leaves out -> the extra that has it.
 EXTRA_OF = {"torch_mlir": "compiler", "llvmlite": "compiler", "ml_dtypes": "compiler", "typer": "cli", "rich": "cli"}
@@ -29,7 +30,14 @@ class TargetError(EyasError):
 
 
 class FrontendError(EyasError):
-    """A model could not be brought into the input contract."""
+    """A model could not be brought into the input contract. `node` is the framework's node that it is about, where one
+    is to blame."""
+
+    node: str = ""
+
+    def at(self, node: str) -> Self:
+        self.node = node
+        return self
 
 
 class UnsupportedOpError(FrontendError):

@@ -11,7 +11,7 @@ from torch_mlir.passmanager import PassManager
 
 from eyas.errors import CompileError, FrontendError, UnsupportedOpError
 from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module, run_upstream
-from eyas.ir.locations import describe_location
+from eyas.ir.locations import describe_location, node_name
 from eyas.passes.input.drop_asserts import DropAsserts
 from eyas.passes.input.drop_unused_results import DropUnusedResults
 from eyas.passes.input.externalize_parameters import ExternalizeParameters, take_values
@@ -124,13 +124,16 @@ def explain_failure(module: mlir.Module, error: mlir.MLIRError) -> FrontendError
         # Constants and lists are left behind because the op that uses them was.
         if op and not op.startswith(("constant.", "prim.", "vtensor.")):
             where = describe_location(diagnostic.location)
-            return UnsupportedOpError(f"'{op}' at {where} is not supported: {_reason(diagnostic.message)}")
+            error_of_op = UnsupportedOpError(f"'{op}' at {where} is not supported: {_reason(diagnostic.message)}")
+            return error_of_op.at(node_name(diagnostic.location))
     if left := _first_left_over(module):
         where = describe_location(left.location)
-        return UnsupportedOpError(f"'{op_label(left)}' at {where} is not supported: no lowering for it")
+        failure = UnsupportedOpError(f"'{op_label(left)}' at {where} is not supported: no lowering for it")
+        return failure.at(node_name(left.location))
     if diagnostics:
         where = describe_location(diagnostics[0].location)
-        return FrontendError(f"lowering failed at {where}: {_one_line(diagnostics[0].message)}")
+        failure = FrontendError(f"lowering failed at {where}: {_one_line(diagnostics[0].message)}")
+        return failure.at(node_name(diagnostics[0].location))
     return FrontendError(f"lowering failed: {_one_line(str(error))}")
 
 

@@ -27,6 +27,12 @@ def describe_location(location: mlir.Location | str) -> str:
     return line or UNKNOWN
 
 
+def node_name(location: mlir.Location | str) -> str:
+    """The framework's node, or ''."""
+    name = _NAME.search(str(location))
+    return name.group(1) if name else ""
+
+
 def source_names(location: mlir.Location | str) -> list[str]:
     """All nodes that a location names, in order and each once; without any the line of the source, if that is known.
 

@@ -18,7 +18,9 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from eyas.frontends.torch import complex as torch_complex
 from eyas.frontends.torch import convolution as torch_convolution
 from eyas.frontends.torch import edges as torch_edges
+from eyas.frontends.torch import everyday as torch_everyday
 from eyas.frontends.torch import exact as torch_exact
+from eyas.frontends.torch import fallback as torch_fallback
 from eyas.frontends.torch import fourier as torch_fourier
 from eyas.frontends.torch import indexing as torch_indexing
 from eyas.frontends.torch import pooling as torch_pooling
@@ -26,6 +28,7 @@ from eyas.frontends.torch import rare as torch_rare
 from eyas.frontends.torch import recurrent as torch_recurrent
 from eyas.frontends.torch import resize as torch_resize
 from eyas.frontends.torch import routing as torch_routing
+from eyas.frontends.torch import scalars as torch_scalars
 from eyas.frontends.torch import selection as torch_selection
 from eyas.frontends.torch import transformer as torch_transformer
 from eyas.frontends.torch.promises import keep_types
@@ -68,10 +71,11 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
-    for source in (torch_exact, torch_pooling, torch_resize):
+    for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars):
         for op, first in source.decompositions().items():
             table[op] = _chain(first, table.get(op))
-    return {op: keep_types(op, made) if made.__module__.startswith("eyas.") else made for op, made in table.items()}
+    typed = {op: keep_types(op, made) if made.__module__.startswith("eyas.") else made for op, made in table.items()}
+    return {op: torch_fallback.guarded(decomposition) for op, decomposition in typed.items()}
 
 
 def _chain(first: Callable[..., Any], second: Callable[..., Any] | None) -> Callable[..., Any]:

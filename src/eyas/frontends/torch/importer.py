@@ -7,8 +7,9 @@ model writes to become state of the compiled module.
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +24,11 @@ from eyas.frontends.states import bind_states
 from eyas.frontends.torch.complex import split_complex
 from eyas.frontends.torch.decompositions import decomposition_table
 from eyas.frontends.torch.exported import export_model, first_line
+from eyas.frontends.torch.fallback import MOST_RETRIES, with_fallback
 from eyas.frontends.torch.fold import fold_constants
 from eyas.frontends.torch.leaves import prepare_leaves
+from eyas.frontends.torch.nothing import drop_empty
+from eyas.frontends.torch.refusals import failed_node, in_user_terms, refuse
 from eyas.frontends.torch.signature import call_trees, make_signature
 from eyas.frontends.torch.states import expose_mutations
 from eyas.frontends.torch.views import drop_storage_offsets, views_may_copy
@@ -34,6 +38,7 @@ from eyas.ir.locations import describe_location
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
+from eyas.passes.input.convert_type_operators import ConvertTypeOperators
 from eyas.passes.input.hold_small_types import HoldSmallTypes
 from eyas.passes.input.order_nans import OrderNans
 from eyas.program.program import EntryPoint, ImportedProgram, Source
@@ -42,6 +47,9 @@ TO_TORCH_BACKEND = (
     "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline{ extra-library=}"
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
+
+# Between the two: what upstream's lowering to linalg does wrong, or does not know.
+BETWEEN = (ConvertRowUpdates(), ConvertDynamicViews(), ConvertTorchControlFlow())
 
 
 def import_model(
@@ -64,16 +72,47 @@ def import_exported(
     training: bool = False,
     states: frozenset[str] = frozenset(),
 ) -> ImportedProgram:
-    """Imports what `torch.export` made. `argument_names` are the forward function's, when it is known."""
+    """Imports what `torch.export` made. `argument_names` are the forward function's, when it is known. Where an op has
+    no lowering, torch's own decomposition of it is tried."""
+    table = decomposition_table()
+    for retry in itertools.count():
+        try:
+            return _import_exported(exported, description, argument_names, dynamic_shapes, training, states, table)
+        except _FailedAt as failure:
+            wider = with_fallback(table, getattr(failure.node, "target", None))
+            if wider is None or retry == MOST_RETRIES:
+                raise in_user_terms(failure.error, failure.node) from failure.error.__cause__
+            table = wider
+    raise AssertionError("not reached")
+
+
+class _FailedAt(Exception):
+    """A lowering failed, at a node of the decomposed program if that is known."""
+
+    def __init__(self, error: FrontendError, node: torch.fx.Node | None) -> None:
+        super().__init__(str(error))
+        self.error, self.node = error, node
+
+
+def _import_exported(
+    exported: torch.export.ExportedProgram,
+    description: str,
+    argument_names: tuple[str, ...] | None,
+    dynamic_shapes: Any,
+    training: bool,
+    states: frozenset[str],
+    table: Mapping[Any, Callable[..., Any]],
+) -> ImportedProgram:
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
             with views_may_copy(exported):
-                program = exported.run_decompositions(decomposition_table())
+                program = exported.run_decompositions(dict(table))
             drop_storage_offsets(program)
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {first_line(error)}") from error
-        split_complex(program, decomposition_table())
+        split_complex(program, dict(table))
+        drop_empty(program)
         prepare_leaves(program)
     in_tree, out_tree = call_trees(program, argument_names)
     _drop_constant_outputs(program)
@@ -94,9 +133,14 @@ def import_exported(
             raise UnsupportedOpError(f"{description} cannot be imported: {first_line(error)}") from error
     module = importer.module
     early_text = keep_early_text(module)
-    lower(module, TO_TORCH_BACKEND)
-    PassPipeline((ConvertRowUpdates(), ConvertDynamicViews(), ConvertTorchControlFlow())).run(module)
-    lower(module, TO_LINALG)
+    try:
+        # Upstream takes no operators that it does not know.
+        PassPipeline((ConvertTypeOperators(),)).run(module)
+        lower(module, TO_TORCH_BACKEND)
+        PassPipeline(BETWEEN).run(module)
+        lower(module, TO_LINALG)
+    except FrontendError as error:
+        raise _FailedAt(error, failed_node(program, error)) from error
     # torch rounds to this type in a way of its own.
     PassPipeline((OrderNans(), HoldSmallTypes(saturate="f8e4m3fn"))).run(module)
     # Dropout is the usual reason for a program that draws random numbers.
@@ -123,11 +167,11 @@ def _check_nodes(program: torch.export.ExportedProgram, locations: Locations) ->
         if isinstance(node.target, HigherOrderOperator):
             name = node.target.name()
             if not hasattr(LiteralImporter, f"_import_hop_{name}"):
-                raise UnsupportedOpError(f"'{name}' {where} is not supported: the importer has no rule for it")
+                raise refuse(node, where, "the importer has no rule for it")
         values = node.meta.get("val")
         for value in values if isinstance(values, (tuple, list)) else [values]:
             if isinstance(value, torch.Tensor) and value.dtype not in TORCH_DTYPE_TO_MLIR_TYPE_ASM:
-                raise FrontendError(f"'{node.target}' {where} has element type {value.dtype}, which is not supported")
+                raise refuse(node, where, f"elements of type {value.dtype}")
 
 
 def _drop_constant_outputs(program: torch.export.ExportedProgram) -> None:

@@ -18,12 +18,14 @@ from eyas.passes.input.torch_values import (
 )
 
 OPERATORS = ("eyas.encode", "eyas.decode", "eyas.bitcast", "eyas.widen", "eyas.narrow")
+# As the torch importer spells it, with the element type as a second operand.
+TORCH_BITCAST = "torch.eyas.bitcast"
 
 
 @dataclass(frozen=True)
 class ConvertTypeOperators(Pass):
-    """Replaces `eyas.encode`, `eyas.decode`, `eyas.bitcast`, `eyas.widen` and `eyas.narrow`, which the ONNX frontend
-    writes for types that the importer does not know or gets wrong: it sees bytes and lets these operators through.
+    """Replaces `eyas.encode`, `eyas.decode`, `eyas.bitcast`, `eyas.widen` and `eyas.narrow`, which the frontends
+    write for types that the importer does not know or gets wrong: it sees bytes and lets these operators through.
 
         %1 = torch.operator "eyas.decode"(%0) {torch.onnx.dtype = "i4"} : (!torch.vtensor<[3],si8>)
             -> !torch.vtensor<[3],si8>
@@ -36,7 +38,7 @@ class ConvertTypeOperators(Pass):
     name: ClassVar[str] = "convert-type-operators"
 
     def run(self, module: mlir.Module) -> None:
-        for op in find_operators(module, *OPERATORS):
+        for op in find_operators(module, *OPERATORS, TORCH_BITCAST):
             with mlir.InsertionPoint(op), op.location:
                 _convert(op)
 
@@ -50,7 +52,7 @@ def _convert(op: mlir.Operation) -> None:
 
 def _scalar(op: mlir.Operation, value: mlir.Value, wanted: mlir.Type) -> mlir.Value:
     name = operator_name(op)
-    if name == "eyas.bitcast":
+    if name in ("eyas.bitcast", TORCH_BITCAST):
         return _bitcast(value, wanted)
     if name == "eyas.narrow":
         return arith.trunci(wanted, value)

@@ -1,0 +1,74 @@
+"""Whole numbers: what takes as many steps as they have bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._higher_order_ops.while_loop import while_loop_op
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """By op."""
+    return {
+        aten.bitwise_and.Scalar: lambda x, y: torch.bitwise_and(x, _beside(y, x)),
+        aten.bitwise_or.Scalar: lambda x, y: torch.bitwise_or(x, _beside(y, x)),
+        aten.bitwise_xor.Scalar: lambda x, y: torch.bitwise_xor(x, _beside(y, x)),
+        aten.bitwise_left_shift.Scalar_Tensor: lambda x, y: torch.bitwise_left_shift(_like(x, y), y),
+        aten.bitwise_right_shift.Scalar_Tensor: lambda x, y: torch.bitwise_right_shift(_like(x, y), y),
+        aten.gcd.default: gcd,
+        aten.lcm.default: lcm,
+        aten.pow.Tensor_Tensor: power,
+    }
+
+
+def gcd(x: Tensor, y: Tensor) -> Tensor:
+    """The greatest common divisor, by Euclid: all elements take as many steps as the slowest."""
+    dtype = torch.result_type(x, y)
+    x, y = (one.contiguous() for one in torch.broadcast_tensors(x.to(dtype).abs(), y.to(dtype).abs()))
+
+    def is_left(x: Tensor, y: Tensor) -> Tensor:
+        return (y != 0).any()
+
+    def step(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        rest = torch.remainder(x, torch.where(y == 0, 1, y))
+        return torch.where(y == 0, x, y), torch.where(y == 0, 0, rest)
+
+    return while_loop_op(is_left, step, (x, y), ())[0]
+
+
+def lcm(x: Tensor, y: Tensor) -> Tensor:
+    """The least common multiple."""
+    divisor = gcd(x, y)
+    shared = torch.div(x.to(divisor.dtype), torch.where(divisor == 0, 1, divisor), rounding_mode="floor")
+    return (shared * y.to(divisor.dtype)).abs()
+
+
+def power(x: Tensor, exponent: Tensor) -> Tensor:
+    """By squaring; products wrap around. A negative exponent gives 0 but for 1 and -1."""
+    dtype = torch.result_type(x, exponent)
+    if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
+        return NotImplemented
+    base, rest = torch.broadcast_tensors(x.to(dtype), exponent.to(dtype))
+    result = torch.ones_like(base)
+    negative = rest < 0
+    parity = rest & 1
+    for _ in range(8 * dtype.itemsize - (1 if dtype.is_signed else 0)):
+        result = torch.where((rest & 1) == 1, result * base, result)
+        base, rest = base * base, torch.bitwise_right_shift(rest, 1)
+    base = x.to(dtype).expand(result.shape)
+    unit = torch.where(base == 1, 1, torch.where(base == -1, 1 - 2 * parity, 0)).to(dtype)
+    return torch.where(negative, unit, result) if dtype.is_signed else result
+
+
+def _like(number: Any, x: Tensor) -> Tensor:
+    return torch.full((), number, dtype=x.dtype, device=x.device)
+
+
+def _beside(number: Any, x: Tensor) -> Tensor:
+    """A number as a tensor of the type that it has beside another."""
+    return torch.full((), number, dtype=torch.result_type(x, number), device=x.device)
