@@ -30,7 +30,9 @@ from eyas.frontends.torch.views import drop_storage_offsets, views_may_copy
 from eyas.frontends.torch.weights import LiteralImporter, Locations, Weights
 from eyas.ir import PassPipeline
 from eyas.ir.locations import describe_location
+from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
+from eyas.passes.input.convert_linear_algebra import ConvertLinearAlgebra
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.hold_small_types import HoldSmallTypes
@@ -92,6 +94,7 @@ def import_exported(
             raise UnsupportedOpError(f"{description} cannot be imported: {first_line(error)}") from error
     module = importer.module
     early_text = keep_early_text(module)
+    PassPipeline((ConvertLinearAlgebra(), ConvertChecks())).run(module)
     lower(module, TO_TORCH_BACKEND)
     PassPipeline((ConvertRowUpdates(), ConvertDynamicViews(), ConvertTorchControlFlow())).run(module)
     lower(module, TO_LINALG)
