@@ -22,6 +22,7 @@ from eyas.frontends.contract import finish, keep_early_text, lower, prepare_cont
 from eyas.frontends.states import bind_states
 from eyas.frontends.torch.complex import split_complex
 from eyas.frontends.torch.decompositions import decomposition_table
+from eyas.frontends.torch.effects import drop_tokens
 from eyas.frontends.torch.exported import export_model, first_line
 from eyas.frontends.torch.fold import fold_constants
 from eyas.frontends.torch.signature import call_trees, make_signature
@@ -71,6 +72,7 @@ def import_exported(
         try:
             with views_may_copy(exported):
                 program = exported.run_decompositions(decomposition_table())
+            drop_tokens(program)
             drop_storage_offsets(program)
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {first_line(error)}") from error

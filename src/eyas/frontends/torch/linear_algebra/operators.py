@@ -55,6 +55,12 @@ def _eager_eigh(a: Tensor) -> tuple[Tensor, Tensor]:
     return values, vectors.mT.contiguous()
 
 
+def _eager_eig(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    values, vectors = torch.linalg.eig(a)
+    packed = torch.where(values.imag.unsqueeze(-2) < 0, vectors.roll(1, -1).imag, vectors.real)
+    return values.real.contiguous(), values.imag.contiguous(), packed.contiguous()
+
+
 _define(
     "cholesky(Tensor a) -> (Tensor, Tensor)",
     lambda a: (_contiguous(a), _integers(a, a.shape[0])),
@@ -105,6 +111,13 @@ _define(
     lambda a: (_contiguous(a), _contiguous(a, tuple(a.shape[:2])), _contiguous(a)),
     _eager_svd,
 )
+
+_define(
+    "eig(Tensor a) -> (Tensor, Tensor, Tensor)",
+    lambda a: (_contiguous(a, tuple(a.shape[:2])), _contiguous(a, tuple(a.shape[:2])), _contiguous(a)),
+    _eager_eig,
+)
+_define("matrix_exp(Tensor a) -> Tensor", _contiguous, lambda a: torch.linalg.matrix_exp(a).contiguous())
 
 
 def _eager_check(holds: Tensor, message: str) -> None:

@@ -23,8 +23,12 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         aten._linalg_eigh.default: eigh,
         aten._linalg_svd.default: svd,
+        aten._linalg_eigvals.default: lambda a: eig(a)[0],
         aten.geqrf.default: geqrf,
+        aten.linalg_eig.default: eig,
+        aten.linalg_eigvals.default: lambda a: eig(a)[0],
         aten.linalg_householder_product.default: householder_product,
+        aten.linalg_matrix_exp.default: matrix_exp,
         aten.linalg_pinv.atol_rtol_tensor: pinv,
         aten.linalg_qr.default: qr,
         aten.orgqr.default: householder_product,
@@ -79,6 +83,32 @@ def eigh(a: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Te
     if not compute_v:
         return values, a.new_empty([0])
     return values, unflat(vectors.to(a.dtype), batch).mT
+
+
+def eig(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues, and vectors of length 1 whose largest component is real, as LAPACK has them."""
+    if a.is_complex():
+        raise NotImplementedError("eigenvalues of complex matrices that are not Hermitian")
+    batch, matrices = flat(a)
+    real, imaginary, packed = eyas.eig(matrices.to(torch.float64))
+    sign = imaginary.unsqueeze(-2)
+    # The vectors of a pair are conjugate.
+    x = torch.where(sign < 0, packed.roll(1, -1), packed)
+    y = torch.where(sign > 0, packed.roll(-1, -1), torch.where(sign < 0, -packed, 0.0))
+    squares = x * x + y * y
+    length = squares.sum(-2, keepdim=True).sqrt()
+    largest = squares.argmax(-2, keepdim=True)
+    size = torch.where(sign != 0, squares.amax(-2, keepdim=True).sqrt(), 1.0)
+    cosine = torch.where(sign != 0, x.gather(-2, largest), 1.0) / size
+    sine = torch.where(sign != 0, y.gather(-2, largest), 0.0) / size
+    vectors = [(x * cosine + y * sine) / length, (y * cosine - x * sine) / length]
+    value = torch.complex(*(one.to(a.dtype).reshape([*batch, one.shape[-1]]) for one in (real, imaginary)))
+    return value, torch.complex(*(unflat(one.to(a.dtype), batch) for one in vectors))
+
+
+def matrix_exp(a: Tensor) -> Tensor:
+    batch, matrices = flat(a)
+    return unflat(eyas.matrix_exp(matrices.to(torch.float64)).to(a.dtype), batch)
 
 
 def svd(

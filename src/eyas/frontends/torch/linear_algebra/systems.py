@@ -18,7 +18,6 @@ Tensor = torch.Tensor
 def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         aten._cholesky_solve_helper.default: lambda b, a, upper: cholesky_solve(b, a, upper),
-        aten._linalg_check_errors.default: check_errors,
         aten._linalg_det.default: _det,
         aten._linalg_slogdet.default: _slogdet,
         aten._linalg_solve_ex.default: solve_ex,
@@ -41,16 +40,16 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     }
 
 
-def check_errors(info: Tensor, api_name: str, *, is_matrix: bool = False) -> None:
-    """Fails the call where torch raises: a factorisation could not be completed."""
+def failure(api_name: str, is_matrix: bool) -> str:
+    """What is said where torch raises: a factorisation could not be completed."""
     what = "positive-definite" if "cholesky" in api_name else "invertible"
-    failed = f"{api_name}: the factorization could not be completed because the input is not {what}"
-    eyas.check((info == 0).all(), f"{failed} (of a batch, at least one matrix)" if not is_matrix else failed)
+    which = "the input is" if is_matrix else "a matrix of the batch is"
+    return f"{api_name}: the factorization could not be completed because {which} not {what}"
 
 
 def _checked(info: Tensor, api_name: str, check: bool) -> None:
     if check:
-        check_errors(info, api_name, is_matrix=info.dim() == 0)
+        eyas.check((info == 0).all(), failure(api_name, is_matrix=info.dim() == 0))
 
 
 def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eyas.ir import mlir
+from eyas.passes.input.factorizations.exponential import matrix_exp
+from eyas.passes.input.factorizations.general import eig
 from eyas.passes.input.factorizations.householder import householder_product, qr
 from eyas.passes.input.factorizations.indefinite import ldl, ldl_solve
 from eyas.passes.input.factorizations.singular import svd
@@ -13,11 +15,13 @@ from eyas.passes.input.factorizations.triangular import cholesky, lu, permutatio
 
 FACTORIZATIONS: dict[str, Callable[..., list[mlir.Value]]] = {
     "cholesky": cholesky,
+    "eig": eig,
     "eigh": eigh,
     "householder_product": householder_product,
     "ldl": ldl,
     "ldl_solve": ldl_solve,
     "lu": lu,
+    "matrix_exp": matrix_exp,
     "permutation": permutation,
     "qr": qr,
     "solve_triangular": solve_triangular,
