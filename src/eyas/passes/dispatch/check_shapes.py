@@ -12,22 +12,25 @@ from torch_mlir.dialects import arith, cf
 from eyas.codegen.common.kernel import Unsupported, linear_expr
 from eyas.ir import Pass, describe_location
 from eyas.ir.structured import index_constant
-from eyas.ir.walk import constant_int, entry_block, functions, is_tensor
+from eyas.ir.walk import constant_int, defining_op, entry_block, functions, is_tensor
 from eyas.passes.dispatch.grouping import indexing_maps
 from eyas.passes.dispatch.shapes import dims_of
 
+_Same = dict[mlir.Value, mlir.Value]
+"""Sizes that were found to be equal to an earlier one, and that one."""
 _RESHAPES = ("tensor.reshape", "tensor.expand_shape", "tensor.collapse_shape")
 
 
 @dataclass(frozen=True)
 class CheckShapes(Pass):
     """Adds a `cf.assert` in the host program for each pair of sizes that a linalg op or a reshape needs to be equal and
-    that are not known to be: a kernel then never reads outside a tensor, whatever sizes a call brings.
+    that are not known to be: a kernel then never reads outside a tensor, whatever sizes a call brings. From then on the
+    two are one value, as `unify-dimensions` has it: loops over either can be shared.
 
         linalg.add ins(%x, %y : tensor<?xf32>, tensor<?xf32>)
       becomes
-        cf.assert (%dim_x == %dim_y), "sizes {} and {} must be equal ..."
-        linalg.add ins(%x, %y : tensor<?xf32>, tensor<?xf32>)
+        cf.assert (%dim_x == %dim_y), "two sizes must be equal ..."
+        linalg.add ins(%x, %y : tensor<?xf32>, tensor<?xf32>)     // and every other use of %dim_y is one of %dim_x
     """
 
     name: ClassVar[str] = "check-shapes"
@@ -35,13 +38,14 @@ class CheckShapes(Pass):
     def run(self, module: mlir.Module) -> None:
         for function in functions(module):
             checked: set[tuple] = set()
+            one: _Same = {}
             for view in list(entry_block(function).operations):
                 op = view.operation
                 if not _has_dynamic_operand(op):
                     continue
                 with mlir.InsertionPoint(op), op.location:
                     if op.name.startswith("linalg."):
-                        _check(op, checked)
+                        _check(op, checked, one)
                     elif op.name in _RESHAPES:
                         _check_reshape(op)
 
@@ -50,7 +54,7 @@ def _has_dynamic_operand(op: mlir.Operation) -> bool:
     return any(is_tensor(value) and not mlir.ShapedType(value.type).has_static_shape for value in op.operands)
 
 
-def _check(op: mlir.Operation, checked: set[tuple]) -> None:
+def _check(op: mlir.Operation, checked: set[tuple], one: _Same) -> None:
     maps = indexing_maps(op)
     if maps is None:
         return
@@ -67,13 +71,12 @@ def _check(op: mlir.Operation, checked: set[tuple]) -> None:
             if linear.constant == 0 and list(linear.coefficients.values()) == [1]:
                 (loop,) = linear.coefficients
                 if loop in extents:
-                    _require_equal(extents[loop], size, op, checked)
-                else:
-                    extents[loop] = size
+                    _require_equal(extents[loop], size, op, checked, one)
+                extents[loop] = _first(extents.get(loop, size), one)
             elif linear.coefficients:
                 windows.append((linear.coefficients, linear.constant, size))
     for coefficients, constant, size in windows:
-        _require_inside(coefficients, constant, size, extents, op)
+        _require_inside(coefficients, constant, _first(size, one), extents, op)
 
 
 def _check_reshape(op: mlir.Operation) -> None:
@@ -103,18 +106,39 @@ def _sizes(value: mlir.Value) -> list[mlir.Value | int]:
     return [next(dynamic) if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
 
 
-def _require_equal(left: mlir.Value | int, right: mlir.Value | int, op: mlir.Operation, checked: set[tuple]) -> None:
+def _require_equal(
+    left: mlir.Value | int, right: mlir.Value | int, op: mlir.Operation, checked: set[tuple], one: _Same
+) -> None:
     known = [_static(size) for size in (left, right)]
     if left is right or (None not in known and known[0] == known[1]):
         return
-    if isinstance(left, mlir.Value) and isinstance(right, mlir.Value) and left == right:
+    message = f"two sizes must be equal for {op.name} at {describe_location(op.location)}, and are not"
+    if isinstance(left, mlir.Value) and isinstance(right, mlir.Value):
+        if left != right:
+            _unify(left, right, message, one)
         return
     key = (left, right)
     if key in checked:
         return
     checked.add(key)
     same = arith.CmpIOp(arith.CmpIPredicate.eq, _value(left), _value(right)).result
-    cf.AssertOp(same, f"two sizes must be equal for {op.name} at {describe_location(op.location)}, and are not")
+    cf.AssertOp(same, message)
+
+
+def _unify(left: mlir.Value, right: mlir.Value, message: str, one: _Same) -> None:
+    """Compares two sizes as soon as both are known; whatever used the later one comes after that."""
+    if defining_op(right).is_before_in_block(defining_op(left)):
+        left, right = right, left
+    one[right] = left
+    right.replace_all_uses_with(left)
+    with mlir.InsertionPoint.after(defining_op(right)):
+        cf.AssertOp(arith.CmpIOp(arith.CmpIPredicate.eq, left, right).result, message)
+
+
+def _first(size: mlir.Value | int, one: _Same) -> mlir.Value | int:
+    while isinstance(size, mlir.Value) and size in one:
+        size = one[size]
+    return size
 
 
 def _require_inside(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from tests.conformance.packages import File
 from tests.conformance.zoo.trained.case import Paired, Trained, require
-from tests.conformance.zoo.trained.packages import File
 
 RATE = 16000
 JFK = File(

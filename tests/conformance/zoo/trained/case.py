@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import onnx
 from tests.conformance.outcome import Outcome, one_line
+from tests.conformance.packages import Missing
 from tests.conformance.target import compile_options
-from tests.conformance.zoo.trained.packages import Missing
 
 import eyas
 from eyas.errors import EyasError, FrontendError, UnsupportedOpError

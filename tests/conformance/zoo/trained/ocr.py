@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+from tests.conformance.packages import File
 from tests.conformance.zoo.trained.case import Paired, Trained, require
-from tests.conformance.zoo.trained.packages import File
 
 _MODELS = {
     "PP-OCRv6_det_small": "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f",

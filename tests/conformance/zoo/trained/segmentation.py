@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from tests.conformance.packages import File
 from tests.conformance.zoo.trained.case import Paired, Trained, require
-from tests.conformance.zoo.trained.packages import File
 from tests.conformance.zoo.trained.tfjs import convert
 from tests.conformance.zoo.trained.vision import photograph
 

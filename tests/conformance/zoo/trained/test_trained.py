@@ -12,10 +12,10 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from tests.conformance.packages import File, Missing
 from tests.conformance.zoo.trained import packages, tfjs
 from tests.conformance.zoo.trained.case import Trained, Wrong, agree, check
 from tests.conformance.zoo.trained.ctranslate2 import read_variables
-from tests.conformance.zoo.trained.packages import File, Missing
 from tests.conformance.zoo.trained.table import all_trained, check_trained
 
 

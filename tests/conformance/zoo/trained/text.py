@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from tests.conformance.packages import File, Missing
 from tests.conformance.target import compile_options
 from tests.conformance.zoo.build import libraries
 from tests.conformance.zoo.trained.case import Paired, Trained, agree, require
-from tests.conformance.zoo.trained.packages import File, Missing
 
 import eyas
 

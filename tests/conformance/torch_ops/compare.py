@@ -1,0 +1,143 @@
+"""Whether results are those of eager torch: type, shape and numbers, or what is unique about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+TOLERANCES = {torch.float16: (5e-3, 1e-3), torch.bfloat16: (2e-2, 1e-2)}
+DEFAULT_TOLERANCE = (1e-4, 1e-5)
+
+
+def difference(got: Any, want: Any, tolerance: tuple[float, float] | None = None) -> str:
+    """What differs first, or ''."""
+    ours, theirs = pytree.tree_leaves(got), pytree.tree_leaves(want)
+    if len(ours) != len(theirs):
+        return f"{len(ours)} results instead of {len(theirs)}"
+    for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        if problem := _difference(one, other, tolerance):
+            return f"result {index} {problem}"
+    return ""
+
+
+def _difference(one: Any, other: Any, tolerance: tuple[float, float] | None) -> str:
+    if not isinstance(other, torch.Tensor):
+        equal = one == other or (one != one and other != other)
+        if isinstance(other, float):
+            one, other = torch.as_tensor(one), torch.tensor(other)
+            equal = torch.allclose(one.double(), other.double(), *DEFAULT_TOLERANCE, equal_nan=True)
+        return "" if equal else f"is {one} instead of {other}"
+    if not isinstance(one, torch.Tensor):
+        return f"is a {type(one).__name__} instead of a tensor"
+    one, other = one.detach(), other.detach()
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return f"is {one.dtype}{list(one.shape)} instead of {other.dtype}{list(other.shape)}"
+    relative, absolute = tolerance or TOLERANCES.get(other.dtype, DEFAULT_TOLERANCE)
+    if other.is_floating_point() or other.is_complex():
+        wide = torch.complex128 if other.is_complex() else torch.float64
+        near = torch.isclose(one.to(wide), other.to(wide), relative, absolute, equal_nan=True)
+    else:
+        near = one == other
+    if bool(near.all()):
+        return ""
+    where = tuple(int(axis[0]) for axis in torch.nonzero(~near, as_tuple=True)) if near.dim() else ()
+    count = f"differs in {int((~near).sum())} of {near.numel()}"
+    return f"{count}, at {list(where)}: {one[where].item()} instead of {other[where].item()}"
+
+
+def exact(function: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
+    """The results in f64, rounded to nothing; None where the function has other ideas."""
+    try:
+        with torch.no_grad():
+            return function(*[_widened(tensor) for tensor in tensors])
+    except Exception:
+        return None
+
+
+def near_exact(got: Any, want: Any, precise: Any) -> bool:
+    """Whether results differ from eager's only because those are rounded more often than ours."""
+    ours, theirs, wide = pytree.tree_leaves(got), pytree.tree_leaves(want), pytree.tree_leaves(precise)
+    if not len(ours) == len(theirs) == len(wide):
+        return False
+    for one, other, true in zip(ours, theirs, wide, strict=True):
+        if not isinstance(other, torch.Tensor):
+            if one != other:
+                return False
+        elif one.shape != other.shape or one.dtype != other.dtype or true.shape != one.shape:
+            return False
+        elif _difference(one, true.to(one.dtype), None):
+            return False
+    return True
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    made = tensor.detach()
+    return made.double() if made.is_floating_point() else made
+
+
+# Factors that are unique only up to signs, phases or order: what is compared in their place. `values` are the results,
+# the tensors are the arguments.
+def _singular(values: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    u, s, vh = values
+    return s, _product(u[..., : s.shape[-1]] * s[..., None, :], vh[..., : s.shape[-1], :]), _gram(u), _gram(vh.mH)
+
+
+def _singular_old(values: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    u, s, v = values
+    if not u.abs().sum() and not v.abs().sum():
+        return values  # compute_uv=False gives zeros
+    return _singular((u, s, v.mH), tensors)
+
+
+def _symmetric(values: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    w, v = values
+    return w, _product(v * w[..., None, :], v.mH), _gram(v)
+
+
+def _general(values: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    w, v = values
+    return _in_order(w), _product(tensors[0].to(v.dtype), v) - v * w[..., None, :], torch.linalg.vector_norm(v, dim=-2)
+
+
+def _eigenvalues(values: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    return _in_order(values)
+
+
+def _orthogonal(values: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    q, r = values
+    if not q.numel():
+        return r.abs()  # mode="r"
+    return _product(q, r), _gram(q), r.tril(-1)
+
+
+def _product(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    return one @ other
+
+
+def _gram(x: torch.Tensor) -> torch.Tensor:
+    return x.mH @ x
+
+
+def _in_order(w: torch.Tensor) -> torch.Tensor:
+    """Conjugates differ by their imaginary parts alone, which a sort of rounded real parts keeps together."""
+    key = (w.real * 1e3).round() * 1e6 + w.imag
+    return w.gather(-1, key.argsort(-1))
+
+
+UNIQUE: dict[str, Callable[[Any, Sequence[torch.Tensor]], Any]] = {
+    "linalg.svd": _singular,
+    "svd": _singular_old,
+    "linalg.eigh": _symmetric,
+    "linalg.eig": _general,
+    "linalg.eigvals": _eigenvalues,
+    "linalg.qr": _orthogonal,
+    "qr": _orthogonal,
+}
+
+
+def unique(name: str, values: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    """What of an op's results torch defines."""
+    return UNIQUE[name](values, tensors) if name in UNIQUE else values

@@ -1,0 +1,67 @@
+"""Ops by pass and kind, what did not pass, and the section of docs/conformance.md."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from tests.conformance.torch_ops.ops import DTYPES, INELIGIBLE
+
+HEADING = "PyTorch's operator database"
+# An op is as its worst sample; one whose samples are all skipped is left out.
+KINDS = ("crashed", "wrong", "bug", "unsupported", "export", "passed")
+
+# By pass and op: [sample, kind, reason] of each that was tried.
+Results = Mapping[tuple[str, str], Iterable[list[Any]]]
+
+
+def kind_of_op(parts: Iterable[list[Any]]) -> str:
+    seen = {kind for _, kind, _ in parts}
+    return next((kind for kind in KINDS if kind in seen), "skipped")
+
+
+def tables(results: Results) -> list[str]:
+    """Markdown: ops and samples by pass, then every op that did not pass, by its first reason."""
+    passes = [name for name in DTYPES if any(pass_ == name for pass_, _ in results)]
+    lines = ["| pass | ops | passed | | " + " | ".join(KINDS[:-1]) + " | samples | passed |"]
+    lines += ["|---|---:|---:|---:|" + "---:|" * (len(KINDS) + 1)]
+    for pass_ in passes:
+        mine = {op: parts for (one, op), parts in results.items() if one == pass_}
+        ops = Counter(kind_of_op(parts) for parts in mine.values())
+        samples = Counter(kind for parts in mine.values() for _, kind, _ in parts)
+        count, tried = sum(ops[kind] for kind in KINDS), sum(samples[kind] for kind in KINDS)
+        share = f"{100 * ops['passed'] / count:.1f}%" if count else ""
+        cells = [count, ops["passed"], share, *(ops[kind] for kind in KINDS[:-1]), tried, samples["passed"]]
+        lines.append(f"| {pass_} | " + " | ".join(map(str, cells)) + " |")
+    rows = []
+    for (pass_, op), parts in results.items():
+        kind = kind_of_op(parts)
+        if kind not in ("passed", "skipped"):
+            index, reason = next((index, reason) for index, one, reason in parts if one == kind)
+            some = sum(one == kind for _, one, _ in parts)
+            tried = sum(one != "skipped" for _, one, _ in parts)
+            text = reason.replace("|", "/").replace("`", "'")
+            rows.append(f"| {op} | {pass_} | {kind} | {some} of {tried} | {index} | {text} |")
+    if rows:
+        lines += ["", "| op | pass | kind | samples | the first | its reason |", "|---|---|---|---:|---:|---|", *rows]
+    return lines
+
+
+def section(results: Results) -> list[str]:
+    left_out = Counter(why for _, why in INELIGIBLE)
+    return [
+        f"`make conformance-torch-ops`, {datetime.date.today().isoformat()}, torch {version('torch')}, eyas"
+        f" {version('eyas')}, Python {platform.python_version()} on {platform.machine()}. The samples of"
+        " `torch.testing._internal.common_methods_invocations.op_db`, compared with eager torch: type, shape, numbers"
+        " (f32 1e-4 and 1e-5, f16 5e-3 and 1e-3, bf16 2e-2 and 1e-2, or as near to f64), and the arguments after the"
+        " call. An op passes if all its samples do. *unsupported* is refused with a reason, *export* cannot be traced"
+        " by torch itself, *bug* is any other exception. `f32` has i64 for ops of integers alone; `dynamic` calls one"
+        " module with two first sizes; `gradients` runs forward and backward through `torch.compile`. Left out: ops"
+        f" that are {', '.join(left_out)}; complex samples.",
+        "",
+        *tables(results),
+    ]

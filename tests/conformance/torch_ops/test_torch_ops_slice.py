@@ -1,0 +1,88 @@
+"""A seeded part of PyTorch's operator database that takes seconds; `make conformance-torch-ops` runs it whole."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from tests.conformance.torch_ops import check, compare, report  # noqa: E402
+from tests.conformance.torch_ops.ops import DTYPES, copies, database, ineligible, names_of, samples_of  # noqa: E402
+
+SEED = 1
+COUNTS = dict.fromkeys(DTYPES, 1) | {"f32": 6, "dynamic": 2}
+
+
+@pytest.mark.parametrize("pass_", DTYPES)
+def test_part(pass_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is wrong and nothing fails but with a reason."""
+    monkeypatch.setenv(check.SAMPLES, "2")
+    names = random.Random(f"{SEED} {pass_}").sample(names_of(pass_), COUNTS[pass_])
+    parts = [
+        [name, *verdict] for name in names for verdict in check.check_samples(name, pass_, check.chosen(name, pass_))
+    ]
+    assert not [part for part in parts if part[1] in ("wrong", "bug")]
+    assert [part for part in parts if part[1] == "passed"]
+
+
+def test_nearly_all_ops_are_eligible() -> None:
+    left_out = [name for name in database() if ineligible(name)]
+    assert len(left_out) < 60 and len(names_of("f32")) > 600
+
+
+def test_a_group_with_one_bad_sample_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = samples_of("add", "f32", 0)
+
+    def run(group):
+        if samples[2] in group:
+            raise check.Refusal("unsupported", "no")
+        return [[(one.tensors, *[_off(one, one is samples[4])], one.function(*one.tensors), None)] for one in group]
+
+    monkeypatch.setattr(check, "run_forward", run)
+    kinds = [kind for kind, _ in check.check_samples("add", "f32", range(6))]
+    assert kinds == ["passed", "passed", "unsupported", "passed", "wrong", "passed"]
+
+
+def _off(sample, wrong):
+    return sample.function(*sample.tensors) + (1 if wrong else 0)
+
+
+def test_wrong_answers_are_seen() -> None:
+    right = torch.tensor([1.0, -4.0])
+    assert compare.difference([right], [right]) == ""
+    assert "differs in 1 of 2" in compare.difference([right + torch.tensor([1e-3, 0])], [right])
+    assert "instead of" in compare.difference([right.double()], [right])
+    assert "instead of torch.float32[2]" in compare.difference([right[:1]], [right])
+    assert "1 results instead of 2" in compare.difference([right], [right, right])
+    assert "differs" in compare.difference([torch.tensor([True])], [torch.tensor([False])])
+
+
+def test_factors_are_compared_by_what_is_unique() -> None:
+    u, s, vh = torch.linalg.svd(torch.randn(3, 3))
+    sign = torch.tensor([1.0, -1.0, 1.0])
+    args = [torch.zeros(0)]
+    one, other, wrong = (
+        compare.unique("linalg.svd", each, args)
+        for each in ([u, s, vh], [u * sign, s, sign[:, None] * vh], [u, s, -vh])
+    )
+    assert compare.difference(other, one) == ""
+    assert compare.difference(wrong, one)
+
+
+def test_copies_keep_layouts() -> None:
+    view = torch.arange(12.0).reshape(3, 4).t()[1:]
+    (copy,) = copies((view,))
+    assert copy.stride() == view.stride() and copy.storage_offset() == view.storage_offset()
+    assert torch.equal(copy, view) and copy.data_ptr() != view.data_ptr()
+
+
+def test_an_op_is_as_its_worst_sample() -> None:
+    parts = [[0, "passed", ""], [1, "unsupported", "why"], [2, "skipped", "random"]]
+    assert report.kind_of_op(parts) == "unsupported"
+    lines = report.tables({("f32", "add"): parts, ("f32", "sub"): parts[:1]})
+    assert "| f32 | 2 | 1 | 50.0% | 0 | 0 | 0 | 1 | 0 | 3 | 2 |" in lines
+    assert "| add | f32 | unsupported | 1 of 2 | 1 | why |" in lines

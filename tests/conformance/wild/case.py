@@ -1,0 +1,41 @@
+"""A model file of a stranger: where it is, what it is given, and what it is compared with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.conformance.packages import File
+
+Call = Mapping[str, np.ndarray]
+DIGESTS = Path(__file__).with_name("digests.json")
+
+
+@dataclass(frozen=True)
+class Wild:
+    """`calls` makes the arguments of two calls or more, by name, the first of which is timed; sizes that the file
+    leaves open differ between them. `engine` is what it is compared with: onnxruntime, litert, tensorflow or torch.
+
+    `rtol` bounds the largest difference relative to the largest magnitude of each result; `ties` is the share of
+    integers that may differ; `steps` allows integers of quantised results to differ by so much. `build` makes a PyTorch
+    model of the file, or an ONNX model of nothing at all.
+    """
+
+    name: str
+    files: tuple[File, ...]
+    calls: Callable[[], Sequence[Call]]
+    engine: str = "onnxruntime"
+    rtol: float = 1e-4
+    ties: float = 0.0
+    steps: int = 0
+    build: Callable[..., Any] | None = None
+    about: str = ""
+
+
+def file(package: str, member: str) -> File:
+    """A file whose digest is in digests.json, which `python -m tests.conformance.wild --digests` completes."""
+    return File(package, member, json.loads(DIGESTS.read_text()).get(package, {}).get(member, ""))
