@@ -23,6 +23,7 @@ from eyas.frontends.torch import exact as torch_exact
 from eyas.frontends.torch import fallback as torch_fallback
 from eyas.frontends.torch import fourier as torch_fourier
 from eyas.frontends.torch import indexing as torch_indexing
+from eyas.frontends.torch import linear_algebra as torch_linear_algebra
 from eyas.frontends.torch import pooling as torch_pooling
 from eyas.frontends.torch import rare as torch_rare
 from eyas.frontends.torch import recurrent as torch_recurrent
@@ -51,6 +52,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **torch_complex.decompositions(),
         **torch_edges.decompositions(),
         **torch_fourier.decompositions(),
+        **torch_linear_algebra.decompositions(),
         **torch_recurrent.decompositions(),
         **torch_routing.decompositions(),
         **torch_selection.decompositions(),

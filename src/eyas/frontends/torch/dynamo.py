@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from eyas.frontends.torch.decompositions import decomposition_table
+from eyas.frontends.torch.effects import resolve_effects
 from eyas.frontends.torch.specialize import has_bodies, specialize
 from eyas.frontends.torch.tensors import from_numpy
 
@@ -111,6 +112,8 @@ class _Compiled:
 
         if has_bodies(graph):
             graph = specialize(graph, {i: a for i, a in enumerate(arguments) if not isinstance(a, torch.Tensor)})
+        resolve_effects(graph.graph)
+        graph.recompile()
         frozen = _Frozen(graph, arguments, constant)
         self.positions = [i for kind, i in frozen.order if kind == "input"]
         with torch.no_grad(), warnings.catch_warnings(), _disable_current_modes():

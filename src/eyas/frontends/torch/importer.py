@@ -23,6 +23,7 @@ from eyas.frontends.contract import finish, keep_early_text, lower, prepare_cont
 from eyas.frontends.states import bind_states
 from eyas.frontends.torch.complex import split_complex
 from eyas.frontends.torch.decompositions import decomposition_table
+from eyas.frontends.torch.effects import drop_tokens
 from eyas.frontends.torch.exported import export_model, first_line
 from eyas.frontends.torch.fallback import MOST_RETRIES, with_fallback
 from eyas.frontends.torch.fold import fold_constants
@@ -35,7 +36,9 @@ from eyas.frontends.torch.views import drop_storage_offsets, views_may_copy
 from eyas.frontends.torch.weights import LiteralImporter, Locations, Weights
 from eyas.ir import PassPipeline
 from eyas.ir.locations import describe_location
+from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
+from eyas.passes.input.convert_linear_algebra import ConvertLinearAlgebra
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.convert_type_operators import ConvertTypeOperators
@@ -108,6 +111,7 @@ def _import_exported(
         try:
             with views_may_copy(exported):
                 program = exported.run_decompositions(dict(table))
+            drop_tokens(program)
             drop_storage_offsets(program)
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {first_line(error)}") from error
@@ -135,7 +139,7 @@ def _import_exported(
     early_text = keep_early_text(module)
     try:
         # Upstream takes no operators that it does not know.
-        PassPipeline((ConvertTypeOperators(),)).run(module)
+        PassPipeline((ConvertTypeOperators(), ConvertLinearAlgebra(), ConvertChecks())).run(module)
         lower(module, TO_TORCH_BACKEND)
         PassPipeline(BETWEEN).run(module)
         lower(module, TO_LINALG)

@@ -9,9 +9,12 @@ from torch_mlir.dialects import arith, cf, tensor
 
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import index_constant
-from eyas.passes.input.torch_values import find_operators, to_tensor
+from eyas.ir.walk import defining_op
+from eyas.passes.input.torch_values import find_operators, operator_name, to_tensor
 
 OPERATOR = "eyas.check"
+# The same from a torch program; its message is an operand, and what is checked should hold.
+TORCH_OPERATOR = "torch.eyas.check"
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class ConvertChecks(Pass):
     name: ClassVar[str] = "convert-checks"
 
     def run(self, module: mlir.Module) -> None:
-        for op in find_operators(module, OPERATOR):
+        for op in find_operators(module, OPERATOR, TORCH_OPERATOR):
             with mlir.InsertionPoint(op), op.location:
                 _convert(op)
 
@@ -39,8 +42,14 @@ def _convert(op: mlir.Operation) -> None:
     type_ = mlir.RankedTensorType(value.type)
     assert type_.element_type == mlir.IntegerType.get_signless(1), op
     holds = tensor.ExtractOp(value, [index_constant(0)] * type_.rank).result
-    if not mlir.IntegerAttr(op.attributes["torch.onnx.wanted"]).value:
-        holds = arith.XOrIOp(holds, arith.ConstantOp(holds.type, mlir.IntegerAttr.get(holds.type, 1)).result).result
-    check = cf.AssertOp(holds, mlir.StringAttr(op.attributes["torch.onnx.message"]).value)
+    if operator_name(op) == TORCH_OPERATOR:
+        owner = defining_op(op.operands[1])
+        assert owner is not None, op
+        message = mlir.StringAttr(owner.attributes["value"]).value
+    else:
+        message = mlir.StringAttr(op.attributes["torch.onnx.message"]).value
+        if not mlir.IntegerAttr(op.attributes["torch.onnx.wanted"]).value:
+            holds = arith.XOrIOp(holds, arith.ConstantOp(holds.type, mlir.IntegerAttr.get(holds.type, 1)).result).result
+    check = cf.AssertOp(holds, message)
     check.operation.attributes["flow.keep"] = mlir.UnitAttr.get()
     op.erase()

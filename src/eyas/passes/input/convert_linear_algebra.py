@@ -1,0 +1,53 @@
+"""`convert-linear-algebra`: factorisations of matrices become loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from eyas.ir import Pass, mlir
+from eyas.ir.walk import defining_op
+from eyas.passes.input.factorizations.catalogue import FACTORIZATIONS
+from eyas.passes.input.torch_values import builtin_type, find_operators, operator_name, to_tensor
+
+PREFIX = "torch.eyas."
+
+
+@dataclass(frozen=True)
+class ConvertLinearAlgebra(Pass):
+    """Turns operators such as `eyas.lu`, `eyas.qr` and `eyas.eigh` on [batch, rows, columns] into scf on tensors.
+
+    A factorisation is a sequence of small dependent steps, in which the next one often depends on values. As loops on
+    elements it is one dispatch, whose code does not grow with the matrix.
+
+        %u, %info = torch.operator "torch.eyas.cholesky"(%a)
+      becomes
+        %r:2 = scf.for %b ... { scf.for %j ... { %p = tensor.extract %u[%b, %j, %j]; %s = math.sqrt %p; ... } }
+    """
+
+    name: ClassVar[str] = "convert-linear-algebra"
+
+    def run(self, module: mlir.Module) -> None:
+        for op in find_operators(module, *(PREFIX + name for name in FACTORIZATIONS)):
+            with mlir.InsertionPoint(op), op.location:
+                _convert(op, FACTORIZATIONS[operator_name(op).removeprefix(PREFIX)])
+
+
+def _convert(op: mlir.Operation, build: Callable[..., list[mlir.Value]]) -> None:
+    for result, made in zip(op.results, build(*(_argument(value) for value in op.operands)), strict=True):
+        type_ = builtin_type(result.type)
+        assert type_ is not None, op
+        if made.type != type_:
+            made = mlir.Operation.create("tensor.cast", results=[type_], operands=[made]).result
+        back = mlir.Operation.create("torch_c.from_builtin_tensor", results=[result.type], operands=[made]).result
+        result.replace_all_uses_with(back)
+    op.erase()
+
+
+def _argument(value: mlir.Value) -> Any:
+    """A tensor, or a number or truth value that is known."""
+    owner = defining_op(value)
+    if owner is not None and owner.name in ("torch.constant.int", "torch.constant.bool"):
+        return owner.attributes["value"].value
+    return to_tensor(value)
