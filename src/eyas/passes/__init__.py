@@ -52,6 +52,7 @@ PASSES: dict[str, str] = {
     "convert-dynamic-views": "passes.input.convert_dynamic_views",
     "convert-row-updates": "passes.input.convert_row_updates",
     "convert-checks": "passes.input.convert_checks",
+    "convert-sizes": "passes.input.convert_sizes",
     "convert-products": "passes.input.convert_products",
     "convert-torch-control-flow": "passes.input.convert_torch_control_flow",
     "convert-type-operators": "passes.input.convert_type_operators",
