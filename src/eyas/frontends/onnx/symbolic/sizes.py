@@ -399,7 +399,7 @@ def _einsum(call: _Call) -> list[Shape] | None:
 
 
 def _squeeze(call: _Call) -> list[Shape] | None:
-    """Without axes all dimensions of one go. A size that is open is taken to be larger, which is checked when it runs."""
+    """Without axes all dimensions of one go. An open size is taken to be larger, which is checked when it runs."""
     shape = call.shape()
     if shape is None or call.has(1) or call.attribute("axes") is not None:
         return None
