@@ -15,7 +15,7 @@ import pytest
 
 from eyas.module import container
 from eyas.module.assembler import Direct, ProgramBuilder, Slot
-from eyas.module.isa import Access, Alloc, Element
+from eyas.module.isa import Access, Alloc, Element, Float
 from eyas.module.program import ExecutableRef, Export, Program, Signature, State, Symbol, TensorSpec
 from eyas.module.variants import Variant
 
@@ -103,6 +103,16 @@ def everything_program() -> tuple[Program, dict[str, bytes], list]:
         value = asm.add(None, value, getattr(asm, name)(None, value, n))
     for name in ("divs", "divu", "rems", "remu", "ceildivs", "floordivs"):
         value = asm.add(None, value, getattr(asm, name)(None, value, asm.maxs(None, n, one)))
+    real = asm.itof(None, value)
+    for name in ("fadd", "fsub", "fmul", "fdiv", "frem", "fmin", "fmax", "fpow"):
+        real = getattr(asm, name)(None, real, asm.utof(None, n))
+    for name in ("ffloor", "fceil", "ftrunc", "fnearest", "faway", "fsqrt", "fabs", "fneg", "fexp", "flog", "flog2"):
+        real = getattr(asm, name)(None, real)
+    for kind in Float:
+        real = asm.funpack(None, asm.fpack(None, asm.fround(None, real, kind), kind), kind)
+    for name in ("feq", "flt", "fle"):
+        value = asm.add(None, value, getattr(asm, name)(None, real, real))
+    value = asm.add(None, value, asm.add(None, asm.ftoi(None, real), asm.ftou(None, real)))
     value = asm.select(None, asm.sext(None, value, 8), asm.zext(None, value, 16), value)
     asm.buffer_store(value, integers, asm.const(4), Element.I32)
     calls = asm.state(None, counter)

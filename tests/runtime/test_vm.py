@@ -6,6 +6,7 @@ import random
 import sys
 
 import kernels
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -107,6 +108,100 @@ def test_integer_instructions():
                     module.functions[name](a, b)
             else:
                 assert int(module.functions[name](a, b)) == wrap(int(reference(a, b))), (name, a, b)
+
+
+FLOATS = {
+    "fadd": np.add,
+    "fsub": np.subtract,
+    "fmul": np.multiply,
+    "fdiv": np.divide,
+    "frem": np.fmod,
+    "fmin": np.minimum,
+    "fmax": np.maximum,
+    # NumPy takes a root instead of a power of 0.5, which is another thing for minus infinity.
+    "fpow": lambda a, b: np.inf if (a, b) == (-np.inf, 0.5) else np.power(a, b),
+    "feq": np.equal,
+    "flt": np.less,
+    "fle": np.less_equal,
+    "ffloor": np.floor,
+    "fceil": np.ceil,
+    "ftrunc": np.trunc,
+    "fnearest": np.rint,
+    "faway": lambda a: np.copysign(np.floor(np.abs(a)) + (np.abs(a) - np.floor(np.abs(a)) >= 0.5), a),
+    "fsqrt": np.sqrt,
+    "fabs": np.abs,
+    "fneg": np.negative,
+    "fexp": np.exp,
+    "flog": np.log,
+    "flog2": np.log2,
+}
+UNUSUAL = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e300, -1e300, 5e-324, 2.0**53 + 1, np.inf, -np.inf, np.nan, 0.1, 7.0]
+
+
+def bits_of(value: float) -> int:
+    return int(np.array(value, np.float64).view(np.int64))
+
+
+def number_of(bits: int) -> float:
+    return float(np.array(int(bits), np.int64).view(np.float64))
+
+
+def test_float_instructions():
+    """Against NumPy, to the bit except for libm's functions."""
+    builder = ProgramBuilder()
+    for name in FLOATS:
+        op = isa.BY_NAME[name]
+        count = len(op.operands) - 1
+        scalar_function(builder, name, count, lambda asm, *given, m=method_name(op): getattr(asm, m)(None, *given))
+    module = load(builder)
+    numbers = [*UNUSUAL, *np.random.default_rng(0).normal(0, 50, 20).tolist()]
+    with np.errstate(all="ignore"):
+        for name, reference in FLOATS.items():
+            binary = len(isa.BY_NAME[name].operands) == 3
+            for a in numbers:
+                for b in numbers if binary else [0.0]:
+                    given = (a, b) if binary else (a,)
+                    got, want = module.functions[name](*map(bits_of, given)), reference(*map(np.float64, given))
+                    if name in ("feq", "flt", "fle"):
+                        assert int(got) == int(want), (name, given)
+                        continue
+                    ulps = 2 if name in ("fpow", "fexp", "flog", "flog2") else 0
+                    if np.isnan(want):
+                        assert np.isnan(number_of(got)), (name, given)
+                    else:
+                        np.testing.assert_array_max_ulp(number_of(got), float(want), ulps)
+
+
+def test_float_conversions():
+    """Integers, and types that numbers are rounded to; what does not fit becomes the nearest that does."""
+    builder = ProgramBuilder()
+    for name in ("itof", "utof", "ftoi", "ftou"):
+        scalar_function(builder, name, 1, lambda asm, a, m=name: getattr(asm, m)(None, a))
+    for name in ("fround", "funpack", "fpack"):
+        for kind in isa.Float:
+            scalar_function(builder, f"{name}{kind}", 1, lambda asm, a, m=name, k=kind: getattr(asm, m)(None, a, k))
+    call = load(builder).functions
+    for value in EXTREMES:
+        assert number_of(call["itof"](value)) == float(value)
+        assert number_of(call["utof"](value)) == float(u(value))
+    for value, signed, unsigned in [
+        (2.9, 2, 2), (-2.9, -2, 0), (np.nan, 0, 0), (1e30, 2**63 - 1, 2**64 - 1), (-1e30, -(2**63), 0),
+        (2.0**63, 2**63 - 1, 2**63),
+    ]:  # fmt: skip
+        assert int(call["ftoi"](bits_of(value))) == signed
+        assert u(int(call["ftou"](bits_of(value)))) == unsigned
+    types = {isa.Float.F64: np.float64, isa.Float.F32: np.float32, isa.Float.F16: np.float16}
+    types[isa.Float.BF16] = ml_dtypes.bfloat16
+    for value in [*UNUSUAL, 1 / 3, 65504.0, 65520.0, 1e-7]:
+        for kind, dtype in types.items():
+            with np.errstate(all="ignore"):
+                narrow = np.array(value, np.float64).astype(dtype)
+            assert np.array_equal(number_of(call[f"fround{kind}"](bits_of(value))), float(narrow), equal_nan=True)
+            if np.isnan(value):
+                continue
+            bits = int(narrow.view(f"u{narrow.itemsize}"))
+            assert u(int(call[f"fpack{kind}"](bits_of(value)))) == bits
+            assert number_of(call[f"funpack{kind}"](wrap(bits))) == float(narrow)
 
 
 def test_extension_and_select():

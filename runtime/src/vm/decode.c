@@ -94,6 +94,10 @@ static const char* decode_operand(decoder_t* d, char kind) {
       v = eyas_read_u16(r);
       if (v != 1 && v != 8 && v != 16 && v != 32) return "a width is not 1, 8, 16 or 32";
       break;
+    case 'f':
+      v = eyas_read_u16(r);
+      if (v > EYAS_VM_FLOAT_BF16) return "a float type is unknown";
+      break;
     case 'k':
       v = eyas_read_u16(r);
       if (v > EYAS_VM_ALLOC_RESULT) return "an allocation kind is unknown";

@@ -5,6 +5,7 @@
 #include "eyas_isa.h"
 #include "vm/context.h"
 #include "vm/decode.h"
+#include "vm/floats.h"
 #include "vm/pack.h"
 
 // What one call works on.
@@ -336,6 +337,15 @@ static int64_t extend(int64_t value, uint32_t width, bool is_signed) {
     w += 4;                                 \
     break;                                  \
   }
+#define UNARY(name, expression)         \
+  case EYAS_VM_OP_##name: {             \
+    int64_t a = i64s[w[2]];             \
+    i64s[w[1]] = (int64_t)(expression); \
+    w += 3;                             \
+    break;                              \
+  }
+#define number eyas_vm_number
+#define bits_of eyas_vm_bits_of
 #define TRY(expression)  \
   status = (expression); \
   if (status) goto failed
@@ -384,6 +394,44 @@ eyas_status_t eyas_vm_run(eyas_context_t* context, const eyas_function_t* functi
         BINARY(LES, a <= b)
         BINARY(LTU, (uint64_t)a < (uint64_t)b)
         BINARY(LEU, (uint64_t)a <= (uint64_t)b)
+        BINARY(FADD, bits_of(number(a) + number(b)))
+        BINARY(FSUB, bits_of(number(a) - number(b)))
+        BINARY(FMUL, bits_of(number(a) * number(b)))
+        BINARY(FDIV, bits_of(number(a) / number(b)))
+        BINARY(FREM, bits_of(fmod(number(a), number(b))))
+        BINARY(FMIN, bits_of(eyas_vm_minimum(number(a), number(b))))
+        BINARY(FMAX, bits_of(-eyas_vm_minimum(-number(a), -number(b))))
+        BINARY(FPOW, bits_of(pow(number(a), number(b))))
+        BINARY(FEQ, number(a) == number(b))
+        BINARY(FLT, number(a) < number(b))
+        BINARY(FLE, number(a) <= number(b))
+        UNARY(FFLOOR, bits_of(floor(number(a))))
+        UNARY(FCEIL, bits_of(ceil(number(a))))
+        UNARY(FTRUNC, bits_of(trunc(number(a))))
+        UNARY(FNEAREST, bits_of(eyas_vm_nearest(number(a))))
+        UNARY(FAWAY, bits_of(round(number(a))))
+        UNARY(FSQRT, bits_of(sqrt(number(a))))
+        UNARY(FABS, bits_of(fabs(number(a))))
+        UNARY(FNEG, bits_of(-number(a)))
+        UNARY(FEXP, bits_of(exp(number(a))))
+        UNARY(FLOG, bits_of(log(number(a))))
+        UNARY(FLOG2, bits_of(log2(number(a))))
+        UNARY(ITOF, bits_of((double)a))
+        UNARY(UTOF, bits_of((double)(uint64_t)a))
+        UNARY(FTOI, eyas_vm_to_signed(number(a)))
+        UNARY(FTOU, (int64_t)eyas_vm_to_unsigned(number(a)))
+      case EYAS_VM_OP_FROUND:
+        i64s[w[1]] = bits_of(eyas_vm_unpack(eyas_vm_pack_float(number(i64s[w[2]]), w[3]), w[3]));
+        w += 4;
+        break;
+      case EYAS_VM_OP_FUNPACK:
+        i64s[w[1]] = bits_of(eyas_vm_unpack((uint64_t)i64s[w[2]], w[3]));
+        w += 4;
+        break;
+      case EYAS_VM_OP_FPACK:
+        i64s[w[1]] = (int64_t)eyas_vm_pack_float(number(i64s[w[2]]), w[3]);
+        w += 4;
+        break;
       case EYAS_VM_OP_DIVS:
       case EYAS_VM_OP_DIVU:
       case EYAS_VM_OP_REMS:

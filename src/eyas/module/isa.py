@@ -6,7 +6,8 @@ reference page (`docs/make_tables.py`). This file imports nothing but the standa
 Python.
 
 The machine. A function owns two register banks: 64-bit integers (start at 0) and references (start null). A reference
-is a span of a buffer or a command buffer. An instruction is a stream of little-endian 16-bit units: the opcode, then
+is a span of a buffer or a command buffer. A float is the bits of an f64 in an integer register, whatever its type: sizes
+are computed with few of them, and an operation in f64 that is rounded by `fround` is what a narrower type gives. An instruction is a stream of little-endian 16-bit units: the opcode, then
 its operands in table order. Nothing is aligned beyond 2 bytes.
 """
 
@@ -44,6 +45,7 @@ class Kind(enum.Enum):
     RESULT = "o"
     GLOBAL = "g"
     WIDTH = "w"
+    FLOAT = "f"
     ALLOC = "k"
     ELEMENT = "m"
     BINDING = "b"
@@ -69,6 +71,7 @@ UNITS = {
     Kind.RESULT: 2,
     Kind.GLOBAL: 2,
     Kind.WIDTH: 1,
+    Kind.FLOAT: 1,
     Kind.ALLOC: 1,
     Kind.ELEMENT: 1,
     Kind.BINDING: 5,
@@ -93,6 +96,7 @@ KIND_DOC = {
     Kind.RESULT: "ordinal in the function's results",
     Kind.GLOBAL: "slot of the context's global references",
     Kind.WIDTH: "width in bits: 1, 8, 16 or 32",
+    Kind.FLOAT: "0 f64, 1 f32, 2 f16, 3 bf16",
     Kind.ALLOC: "0 transient, 1 result",
     Kind.ELEMENT: "0 i1, 1 i8, 2 u8, 3 i16, 4 u16, 5 i32, 6 u32, 7 i64",
     Kind.BINDING: "kind (0 direct, 1 slot), access (1 read, 2 write, 3 both), reference register or slot number, "
@@ -118,6 +122,15 @@ class Element(enum.IntEnum):
     I32 = 5
     U32 = 6
     I64 = 7
+
+
+class Float(enum.IntEnum):
+    """The type that a number is rounded to."""
+
+    F64 = 0
+    F32 = 1
+    F16 = 2
+    BF16 = 3
 
 
 class Access(enum.IntFlag):
@@ -223,6 +236,36 @@ OPS: tuple[Op, ...] = (
         "index:o src:r dims:i*",
         "gives a result; zero-copy for a whole buffer of kind `result`, a copy for anything else",
     ),
+    # Floats, in f64.
+    _op(0x50, "fadd", "dst:I a:i b:i", "dst = a + b"),
+    _op(0x51, "fsub", "dst:I a:i b:i", "dst = a - b"),
+    _op(0x52, "fmul", "dst:I a:i b:i", "dst = a * b"),
+    _op(0x53, "fdiv", "dst:I a:i b:i", "dst = a / b"),
+    _op(0x54, "frem", "dst:I a:i b:i", "remainder of the quotient towards zero"),
+    _op(0x55, "fmin", "dst:I a:i b:i", "minimum; a NaN stays"),
+    _op(0x56, "fmax", "dst:I a:i b:i", "maximum; a NaN stays"),
+    _op(0x57, "fpow", "dst:I a:i b:i", "a to the power of b"),
+    _op(0x58, "feq", "dst:I a:i b:i", "dst = a == b; 0 for a NaN"),
+    _op(0x59, "flt", "dst:I a:i b:i", "dst = a < b; 0 for a NaN"),
+    _op(0x5A, "fle", "dst:I a:i b:i", "dst = a <= b; 0 for a NaN"),
+    _op(0x5B, "ffloor", "dst:I a:i", "the integer below"),
+    _op(0x5C, "fceil", "dst:I a:i", "the integer above"),
+    _op(0x5D, "ftrunc", "dst:I a:i", "the integer towards zero"),
+    _op(0x5E, "fnearest", "dst:I a:i", "the nearest integer, of two the even one"),
+    _op(0x5F, "faway", "dst:I a:i", "the nearest integer, of two the one away from zero"),
+    _op(0x60, "fsqrt", "dst:I a:i", "square root"),
+    _op(0x61, "fabs", "dst:I a:i", "magnitude"),
+    _op(0x62, "fneg", "dst:I a:i", "dst = -a"),
+    _op(0x63, "fexp", "dst:I a:i", "e to the power of a"),
+    _op(0x64, "flog", "dst:I a:i", "natural logarithm"),
+    _op(0x65, "flog2", "dst:I a:i", "logarithm to base 2"),
+    _op(0x66, "itof", "dst:I a:i", "a signed integer as a float"),
+    _op(0x67, "utof", "dst:I a:i", "an unsigned integer as a float"),
+    _op(0x68, "ftoi", "dst:I a:i", "a float as a signed integer, towards zero; the nearest there is, 0 for a NaN"),
+    _op(0x69, "ftou", "dst:I a:i", "a float as an unsigned integer, towards zero; the nearest there is, 0 for a NaN"),
+    _op(0x6A, "fround", "dst:I a:i type:f", "a float rounded to a narrower type"),
+    _op(0x6B, "funpack", "dst:I a:i type:f", "the low bits of a, which are a float of the type"),
+    _op(0x6C, "fpack", "dst:I a:i type:f", "the bits of a float of the type, zero extended"),
 )
 
 BY_NAME = {op.name: op for op in OPS}
@@ -276,6 +319,7 @@ def emit_c() -> str:
         "enum {",
         *(f"  EYAS_VM_ALLOC_{a.name} = {a.value}," for a in Alloc),
         *(f"  EYAS_VM_ELEMENT_{e.name} = {e.value}," for e in Element),
+        *(f"  EYAS_VM_FLOAT_{f.name} = {f.value}," for f in Float),
         "};",
         "typedef struct eyas_vm_op_info_t { const char* name; const char* format; uint8_t terminator; } "
         "eyas_vm_op_info_t;",

@@ -53,6 +53,7 @@ PASSES: dict[str, str] = {
     "convert-row-updates": "passes.input.convert_row_updates",
     "convert-checks": "passes.input.convert_checks",
     "convert-linear-algebra": "passes.input.convert_linear_algebra",
+    "convert-sizes": "passes.input.convert_sizes",
     "convert-products": "passes.input.convert_products",
     "convert-torch-control-flow": "passes.input.convert_torch_control_flow",
     "convert-type-operators": "passes.input.convert_type_operators",

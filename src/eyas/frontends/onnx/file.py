@@ -59,6 +59,7 @@ _RAW_DATA = 9
 class OnnxModel:
     """A model whose large tensors hold no data; `reader` gives the bytes of one of them by name.
 
+    A graph of an older opset is rewritten for a newer one; `written_opset` is the one that it came with, or 0.
     Where the graph was rewritten to hold other types, `true_types` has those of inputs and outputs, and `readers` reads
     what a large tensor holds now.
     """
@@ -70,6 +71,7 @@ class OnnxModel:
     in_memory: dict[str, onnx.TensorProto] = field(default_factory=dict)
     true_types: dict[str, int] = field(default_factory=dict)
     readers: dict[str, Callable[[], np.ndarray]] = field(default_factory=dict)
+    written_opset: int = 0
     _maps: dict[str, mmap.mmap] = field(default_factory=dict)
 
     def reader(self, tensor: onnx.TensorProto) -> Callable[[], np.ndarray]:
@@ -185,16 +187,18 @@ def _copy_fields(source: Message, target: Message, skip: str) -> None:
 def _without_data(view: memoryview, start: int, end: int, message: str) -> list[bytes]:
     """The message's bytes without large raw data."""
     pieces: list[bytes] = []
+    where = b""
     nested = _MESSAGES.get(message, {})
     for number, begin, body, stop in _fields(view, start, end):
         if message == "tensor" and number == _RAW_DATA and stop - body > LARGEST_INLINE_BYTES:
-            pieces.append(_where(body, stop - body))
+            where = _where(body, stop - body)
         elif number in nested and stop - body > LARGEST_INLINE_BYTES:
             inner = _without_data(view, body, stop, nested[number])
             pieces += [_varint(number << 3 | 2), _varint(sum(map(len, inner))), *inner]
         else:
             pieces.append(bytes(view[begin:stop]))
-    return pieces
+    # Of a field that is there twice the last counts: some files say of each tensor that it is in the file itself.
+    return [*pieces, where] if where else pieces
 
 
 def _fields(view: memoryview, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:

@@ -6,6 +6,7 @@ Exporters and function bodies compute shapes with nodes; the importer wants to s
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
@@ -14,6 +15,9 @@ from onnx.reference import ReferenceEvaluator
 
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx.subgraphs import inline, replace_nodes
+from eyas.frontends.onnx.symbolic.interpret import interpret
+from eyas.frontends.onnx.symbolic.settle import is_open
+from eyas.frontends.onnx.symbolic.values import Value, array_of
 
 _LARGEST_ELEMENTS = 1024
 
@@ -39,6 +43,7 @@ def fold(model: OnnxModel) -> bool:
         for tensor in graph.initializer
         if not is_large(tensor) and dtype_of(tensor.data_type) and tensor.data_location != onnx.TensorProto.EXTERNAL
     }
+    facts = interpret(model).values if is_open(model) else {}
     opsets = {opset.domain: opset.version for opset in model.proto.opset_import}
     outputs = {value.name for value in graph.output}
     kept: list[onnx.NodeProto] = []
@@ -50,7 +55,9 @@ def fold(model: OnnxModel) -> bool:
             continue
         # Results of the model are named by nodes; an Identity is one that may stay.
         is_result = bool(outputs.intersection(node.output))
-        results = None if is_result and node.op_type == "Identity" else _evaluate(node, values, known, opsets)
+        results = None
+        if not (is_result and node.op_type == "Identity"):
+            results = _evaluate(node, values, known, opsets) or _followed(node, facts)
         if results is None or any(result.size > _LARGEST_ELEMENTS for result in results):
             kept.append(node)
             continue
@@ -94,6 +101,18 @@ def _evaluate(
             # What the reference cannot do is for the compiler to do.
             return None
     return [np.asarray(result) for result in results]
+
+
+def _followed(node: onnx.NodeProto, facts: Mapping[str, Value]) -> list[np.ndarray] | None:
+    """Results that do not depend on the sizes that are open, though their operands may."""
+    values = [facts.get(name) for name in node.output]
+    if not values or any(value is None or not value.is_constant for value in values):
+        return None
+    return [
+        array_of(value.elements, value.data_type)
+        for value in values
+        if value is not None and value.elements is not None
+    ]
 
 
 def _empty(node: onnx.NodeProto, values: dict[str, onnx.ValueInfoProto]) -> list[np.ndarray] | None:

@@ -24,6 +24,7 @@ from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx.rewrite.integer import use_integers
 from eyas.frontends.onnx.simplify import simplify
 from eyas.frontends.onnx.subgraphs import all_nodes, subgraphs
+from eyas.frontends.onnx.symbolic.settle import compute_sizes, is_open
 from eyas.frontends.onnx.trial import try_lowering
 from eyas.frontends.onnx.types import hold_as_bytes
 from eyas.ir import PassPipeline, mlir
@@ -34,6 +35,8 @@ from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_products import OPERATOR as PRODUCT
 from eyas.passes.input.convert_products import ConvertProducts
+from eyas.passes.input.convert_sizes import SCALAR as SIZE
+from eyas.passes.input.convert_sizes import ConvertSizes, write_scalars
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
 from eyas.passes.input.order_nans import OrderNans
@@ -43,14 +46,21 @@ from eyas.program.program import Argument, ImportedProgram, Signature, Source
 
 TO_TORCH_BACKEND = (
     "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
-    + ",".join((*OPERATORS, CHECK, PRODUCT))
+    + ",".join((*OPERATORS, CHECK, PRODUCT, SIZE))
     + "}"
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
 # Between the two: what upstream's lowering to linalg does wrong, or does not know.
 BETWEEN = PassPipeline(
-    (ConvertDynamicViews(), ConvertTypeOperators(), ConvertProducts(), ConvertChecks(), ConvertTorchControlFlow())
+    (
+        ConvertSizes(),
+        ConvertDynamicViews(),
+        ConvertTypeOperators(),
+        ConvertProducts(),
+        ConvertChecks(),
+        ConvertTorchControlFlow(),
+    )
 )
 
 _ATTEMPTS = 6
@@ -65,6 +75,7 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
     source = model if isinstance(model, OnnxModel) else open_model(model)
     prepare.normalize(source)
     prepare.check_operators(source)
+    prepare.modernize(source)
     prepare.set_shapes(source, dynamic_shapes or {}, prepare.example_inputs(source, args, kwargs))
 
     expanded: set[str] = set()
@@ -99,6 +110,8 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
         prepare.infer_shapes(source)
     simplify(source)
     prepare.check_types(source)
+    if is_open(source):
+        source = compute_sizes(source)
     proto = source.proto
     proto.graph.name = "main"
     context = prepare_context()
@@ -112,6 +125,7 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
             parameters = _import_weights(importer, source)
             importer.import_all()
             _name_operators(module)
+            write_scalars(module)
         except (onnx_importer.OnnxImportError, UnboundLocalError, KeyError, TypeError, ValueError) as error:
             raise FrontendError(f"{source.description} cannot be imported: {str(error).splitlines()[0]}") from error
     if not module.operation.verify():

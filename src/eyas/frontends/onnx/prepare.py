@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,9 @@ import onnx.version_converter
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx.functions import function_of
-from eyas.frontends.onnx.subgraphs import all_nodes, declare_loop_results, separate, subgraphs
+from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, declare_loop_results, separate, subgraphs
+from eyas.frontends.onnx.symbolic import settle
+from eyas.frontends.onnx.upgrade import upgrade
 
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
@@ -120,12 +123,31 @@ def set_shapes(model: OnnxModel, shapes: Mapping[str, Any], examples: Mapping[st
                 dim.Clear()
 
 
+def modernize(model: OnnxModel) -> None:
+    """Writes operators of opsets 7 to 12 as opset 13 has them."""
+    if not 7 <= opset_versions(model).get("", 0) < 13:
+        return
+    known = replace(model)
+    with contextlib.suppress(FrontendError):
+        # Ranks and types tell forms apart; what they are not known for gets the general one.
+        _infer_shapes(known)
+    upgrade(model, {name: value.type for name, value in values_of(known.proto.graph).items()})
+
+
+def values_of(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
+    """Values by name, those of subgraphs too, as far as they have types."""
+    graphs = list(all_graphs(graph))
+    return {value.name: value for each in graphs for value in [*each.value_info, *each.input, *each.output]}
+
+
 def infer_shapes(model: OnnxModel) -> None:
     """Gives every value a type and a rank."""
     _infer_shapes(model)
     # A loop's results may be carried by the next one.
     while declare_loop_results(model.proto.graph):
         _infer_shapes(model)
+    if settle.is_open(model):
+        settle.write_types(model)
 
 
 def _infer_shapes(model: OnnxModel) -> None:
@@ -267,6 +289,8 @@ def describe_node(node: onnx.NodeProto, model: OnnxModel) -> str:
     """`node 'conv1' (Conv, ai.onnx opset 17)`."""
     domain = node.domain or "ai.onnx"
     version = opset_versions(model).get("" if domain == "ai.onnx" else domain, "?")
+    if domain == "ai.onnx" and model.written_opset:
+        version = model.written_opset
     return f"node '{node.name}' ({node.op_type}, {domain} opset {version})"
 
 

@@ -180,16 +180,22 @@ class _FunctionConversion:
         type_ = mlir.RankedTensorType(op.operands[0].type)
         indices = [constant_int(value) for value in list(op.operands)[1:]]
         where = describe_location(op.operation.location)
-        if None in indices or not type_.has_static_shape or not isinstance(type_.element_type, mlir.IntegerType):
+        held = type_.element_type
+        if isinstance(held, mlir.FloatType) and not isinstance(held, mlir.ComplexType):
+            held = mlir.IntegerType.get_signless(held.width)
+        if None in indices or not type_.has_static_shape or not isinstance(held, mlir.IntegerType):
             raise CompileError(f"the host program needs a {type_.element_type} at a computed position (at {where})")
         offset = 0
         for index, size in zip(indices, type_.shape, strict=True):
             offset = offset * size + index
         i64 = mlir.IntegerType.get_signless(64)
-        element = mlir.StringAttr.get(str(type_.element_type))
+        element = mlir.StringAttr.get(str(held))
         position = i64_attribute(offset * element_bytes(type_.element_type))
         loaded = stream.LoadOp(self._resource(op.operands[0]), position, element, i64).result
-        value = loaded if op.result.type == i64 else arith.TruncIOp(op.result.type, loaded).result
+        value = loaded if held == i64 else arith.TruncIOp(held, loaded).result
+        if held != type_.element_type:
+            # Registers hold integers: a float comes as its bits.
+            value = arith.BitcastOp(type_.element_type, value).result
         op.result.replace_all_uses_with(value)
 
     def _return(self, position: int, value: mlir.Value) -> None:

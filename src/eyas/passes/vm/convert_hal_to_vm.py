@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +14,7 @@ from eyas.dialects import vm
 from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
 from eyas.ir.walk import entry_block, find_ops, functions
-from eyas.module.isa import Alloc, Element
+from eyas.module.isa import Alloc, Element, Float
 from eyas.passes.schedule.plan_memory import ARENA_BYTES, LOWER_BOUND_BYTES
 from eyas.passes.vm.loop_steps import LoopSteps
 
@@ -38,6 +39,37 @@ _ARITH = {
     "arith.shrsi": "shrs",
     "arith.shrui": "shru",
 }
+# Floats are f64 in registers; those of a narrower type are rounded after each operation.
+_FLOAT = {
+    "arith.addf": "fadd",
+    "arith.subf": "fsub",
+    "arith.mulf": "fmul",
+    "arith.divf": "fdiv",
+    "arith.remf": "frem",
+    "arith.minimumf": "fmin",
+    "arith.maximumf": "fmax",
+    "arith.negf": "fneg",
+    "arith.sitofp": "itof",
+    "arith.uitofp": "utof",
+    "arith.extf": "mov",
+    "arith.truncf": "mov",
+    "math.powf": "fpow",
+    "math.floor": "ffloor",
+    "math.ceil": "fceil",
+    "math.trunc": "ftrunc",
+    "math.roundeven": "fnearest",
+    "math.round": "faway",
+    "math.sqrt": "fsqrt",
+    "math.absf": "fabs",
+    "math.exp": "fexp",
+    "math.log": "flog",
+    "math.log2": "flog2",
+}
+_FLOAT_TYPES = {"f64": Float.F64, "f32": Float.F32, "f16": Float.F16, "bf16": Float.BF16}
+# arith.cmpf predicates from "false" to "true": how the ordered ones are computed; the others are their opposites.
+_ORDERED = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "one": 6, "ord": 7}
+_UNORDERED = {"ueq": "one", "ugt": "ole", "uge": "olt", "ult": "oge", "ule": "ogt", "une": "oeq", "uno": "ord"}
+_PREDICATES = ["false", *_ORDERED, *_UNORDERED, "true"]
 # arith.cmpi predicates: instruction, and whether the operands change places.
 _COMPARE = [
     ("eq", False),
@@ -126,14 +158,85 @@ class _Conversion:
             made = handler(op)
         elif name in _ARITH:
             made = self.emit(_ARITH[name], *self._map(op.operands))
+        elif name in _FLOAT:
+            made = self._rounded(op, self.emit(_FLOAT[name], *self._map(op.operands)))
         else:
             where = describe_location(op.operation.location)
-            raise CompileError(f"the host program cannot run {name} (at {where})")
+            raise CompileError(
+                f"a size is computed with {name} (at {where}), which the host program cannot run; give the model fixed"
+                " sizes"
+            )
         if made is not None:
             self.values[op.operation.results[0]] = made
 
     def _arith_constant(self, op):
-        return self.constant(op.attributes["value"].value)
+        value = op.attributes["value"]
+        if isinstance(value, mlir.FloatAttr):
+            (bits,) = struct.unpack("<q", struct.pack("<d", value.value))
+            return self.constant(bits)
+        return self.constant(value.value)
+
+    def _rounded(self, op, value: mlir.Value) -> mlir.Value:
+        """A float as its type has it."""
+        kind = _FLOAT_TYPES[str(op.results[0].type)]
+        return value if kind == Float.F64 else self.emit("fround", value, self._integer(kind))
+
+    def _arith_fptosi(self, op):
+        return self._narrowed(op, self.emit("ftoi", self.values[op.operands[0]]), "sext")
+
+    def _arith_fptoui(self, op):
+        return self._narrowed(op, self.emit("ftou", self.values[op.operands[0]]), "zext")
+
+    def _narrowed(self, op, value: mlir.Value, kind: str) -> mlir.Value:
+        width = op.results[0].type.width
+        return value if width >= 64 else self.emit(kind, value, self._integer(width))
+
+    def _arith_bitcast(self, op):
+        source, target, value = op.operands[0].type, op.results[0].type, self.values[op.operands[0]]
+        if isinstance(source, mlir.FloatType):
+            value = self.emit("fpack", value, self._integer(_FLOAT_TYPES[str(source)]))
+        if isinstance(target, mlir.FloatType):
+            return self.emit("funpack", value, self._integer(_FLOAT_TYPES[str(target)]))
+        return self._narrowed(op, value, "sext")
+
+    def _arith_minnumf(self, op):
+        return self._preferring_numbers("fmin", *self._map(op.operands))
+
+    def _arith_maxnumf(self, op):
+        return self._preferring_numbers("fmax", *self._map(op.operands))
+
+    def _preferring_numbers(self, name: str, left: mlir.Value, right: mlir.Value) -> mlir.Value:
+        both = self.emit(name, left, right)
+        either = self.emit("select", self.emit("feq", left, left), left, right)
+        is_number = self.emit("and", self.emit("feq", left, left), self.emit("feq", right, right))
+        return self.emit("select", is_number, both, either)
+
+    def _math_rsqrt(self, op):
+        (one,) = struct.unpack("<q", struct.pack("<d", 1.0))
+        root = self.emit("fsqrt", self.values[op.operands[0]])
+        return self._rounded(op, self.emit("fdiv", self.constant(one), root))
+
+    def _math_fpowi(self, op):
+        base, power = self._map(op.operands)
+        return self._rounded(op, self.emit("fpow", base, self.emit("itof", power)))
+
+    def _arith_cmpf(self, op):
+        name = _PREDICATES[op.attributes["predicate"].value]
+        if name in ("false", "true"):
+            return self.constant(int(name == "true"))
+        left, right = self._map(op.operands)
+        if name in _ORDERED:
+            return self._ordered(name, left, right)
+        return self.emit("xor", self._ordered(_UNORDERED[name], left, right), self.constant(1))
+
+    def _ordered(self, name: str, a: mlir.Value, b: mlir.Value) -> mlir.Value:
+        if name == "one":
+            return self.emit("or", self.emit("flt", a, b), self.emit("flt", b, a))
+        if name == "ord":
+            return self.emit("and", self.emit("feq", a, a), self.emit("feq", b, b))
+        if name in ("ogt", "oge"):
+            a, b = b, a
+        return self.emit({"oeq": "feq", "ogt": "flt", "oge": "fle", "olt": "flt", "ole": "fle"}[name], a, b)
 
     def _arith_index_cast(self, op):
         return self._resize(op, "sext")

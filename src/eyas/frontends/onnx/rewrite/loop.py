@@ -86,12 +86,19 @@ class _Body:
         scalar = helper.make_tensor_type_proto(_INT64, [])
         self.state_types = [scalar, *(self.types[value.name] for value in self.old.input[2:]), *buffers]
         for value in values[1 + self.carried :]:
-            shape = [1, *(_static(self.types[value.name]) or [])]
-            place = self.add("Expand", counter, b.constant(shape, np.int64))
-            row = self.add("Reshape", value.name, b.constant(shape, np.int64))
+            row = self._as_row(value.name, b)
+            place = self.add("Expand", counter, self.add("Shape", row))
             rows = f"{self.prefix}_rows_{value.name}"
             self.inputs.append(rows)
             self.outputs.append(self.add("ScatterElements", rows, place, row, axis=0))
+
+    def _as_row(self, value: str, b: Builder) -> str:
+        shape = _static(self.types[value])
+        if shape is not None:
+            return self.add("Reshape", value, b.constant([1, *shape], np.int64))
+        if b.opset < 13:
+            return self.add("Unsqueeze", value, axes=[0])
+        return self.add("Unsqueeze", value, b.constant([0], np.int64))
 
     def graph(self, states: Sequence[str], b: Builder) -> onnx.GraphProto:
         first = [helper.make_tensor_value_info(f"{self.prefix}_unused", _INT64, [])]
@@ -173,25 +180,38 @@ def _captured(body: onnx.GraphProto) -> list[str]:
 
 
 def _rows_for(node: onnx.NodeProto, row: onnx.TypeProto, trip: str, b: Builder) -> str:
-    shape = _static(row)
-    if shape is None:
-        raise _unsupported(
-            node, b, f"a scan output has rows of {_show(row)}; their shape must be known at compile time"
-        )
+    shape, names = _row_sizes(node, row, b), _dims(row) or []
     dtype = helper.tensor_dtype_to_np_dtype(row.tensor_type.elem_type)
     zero = onnx.numpy_helper.from_array(np.zeros(1, dtype))
     known = b.value_of(operand(node, 0)) if operand(node, 0) else np.array(_LAST)
     if known is None:
         count = b.add("Max", b.reshape(trip, [1]), b.constant([0], np.int64))
-        name = b.add("ConstantOfShape", b.add("Concat", count, b.constant(shape, np.int64), axis=0), value=zero)
-        b.declare_type(name, helper.make_tensor_type_proto(row.tensor_type.elem_type, [None, *shape]))
+        name = b.add("ConstantOfShape", b.vector([count, *shape]), value=zero)
+        b.declare_type(name, helper.make_tensor_type_proto(row.tensor_type.elem_type, [None, *names]))
         return name
     steps = max(int(known.reshape(())), 0)
     if steps > _MOST_ROWS:
         raise _unsupported(node, b, f"it has scan outputs but no trip count up to {_MOST_ROWS} that bounds their size")
-    name = b.add("ConstantOfShape", b.constant([steps, *shape], np.int64), value=zero)
-    b.declare_type(name, helper.make_tensor_type_proto(row.tensor_type.elem_type, [steps, *shape]))
+    name = b.add("ConstantOfShape", b.vector([steps, *shape]), value=zero)
+    b.declare_type(name, helper.make_tensor_type_proto(row.tensor_type.elem_type, [steps, *names]))
     return name
+
+
+def _row_sizes(node: onnx.NodeProto, row: onnx.TypeProto, b: Builder) -> list[int | str]:
+    """The sizes of a row; one that is open must be that of something that is there before the loop."""
+    sizes: list[int | str] = []
+    for size in _dims(row) or []:
+        place = b.find_dim(size, node.input[2:]) if isinstance(size, str) else None
+        if isinstance(size, int):
+            sizes.append(size)
+        elif place is not None:
+            sizes.append(b.size(*place))
+        else:
+            what = f"a scan output has rows of {_show(row)}; their sizes must be known before the loop"
+            raise _unsupported(node, b, what)
+    if not row.tensor_type.HasField("shape"):
+        raise _unsupported(node, b, "the rank of a scan output is not known")
+    return sizes
 
 
 def _always_full(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> bool:

@@ -35,8 +35,11 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class _Sizes:
-    steps: int
-    batch: int
+    """Numbers of steps and rows are vectors of one element where they are open; `row` names the latter in types."""
+
+    steps: int | str
+    batch: int | str
+    row: int | str | None
     inputs: int
     hidden: int
     directions: int
@@ -56,8 +59,8 @@ class _Step:
 
 
 def recurrent(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """Any RNN, GRU or LSTM of static shape whose activations are known."""
-    x, w, r = (b.shape_of(name) for name in node.input[:3])
+    """Any RNN, GRU or LSTM of static weights whose activations are known."""
+    x, (w, r) = b.dims_of(node.input[0]), (b.shape_of(name) for name in node.input[1:3])
     kind = b.type_of(node.input[0])
     activations = attribute(node, "activations", [])
     activations = [name.decode() if isinstance(name, bytes) else name for name in activations]
@@ -66,8 +69,9 @@ def recurrent(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if not all(name.lower() in _PLAIN for name in activations):
         return None
     by_batch = attribute(node, "layout", 0) == 1
-    steps, batch = (x[1], x[0]) if by_batch else (x[0], x[1])
-    sizes = _Sizes(steps, batch, x[2], r[2], w[0])
+    steps, batch = (b.size(node.input[0], axis) for axis in ((1, 0) if by_batch else (0, 1)))
+    row = b.name_of(node.input[0], 0 if by_batch else 1)
+    sizes = _Sizes(steps, batch, row, w[2], r[2], w[0])
     cell = _Cell(node, b, sizes, kind, activations or _ACTIVATIONS[node.op_type] * w[0], by_batch)
     return cell.build()
 
@@ -109,7 +113,8 @@ class _Cell:
         states = [self._initial(place, d) for place in ((5, 6) if self.node.op_type == "LSTM" else (5,))]
         names = [f"{step.prefix}_state_{k}" for k in range(len(states))]
         index, condition = f"{step.prefix}_index", f"{step.prefix}_condition"
-        at = step.add("Sub", b.constant(s.steps - 1, np.int64), index) if backward else index
+        steps = b.constant(s.steps, np.int64) if isinstance(s.steps, int) else b.reshape(s.steps, [])
+        at = step.add("Sub", b.add("Sub", steps, b.constant(1, np.int64)), index) if backward else index
         given = step.add("Gather", projected, at, axis=0)
         new = getattr(self, f"_{self.node.op_type.lower()}")(step, d, given, names, recurrence, bias)
         row = new[0]
@@ -118,19 +123,27 @@ class _Cell:
             alive = step.add("Less", at, lengths)
             row = step.add("Where", alive, new[0], b.constant(0, self.dtype))
             new = [step.add("Where", alive, value, old) for value, old in zip(new, names, strict=True)]
-        shape = [s.batch, s.hidden]
+        shape = [s.row, s.hidden]
         inputs = [helper.make_tensor_value_info(index, onnx.TensorProto.INT64, [])]
         inputs.append(helper.make_tensor_value_info(condition, onnx.TensorProto.BOOL, []))
         inputs += [helper.make_tensor_value_info(name, self.kind, shape) for name in names]
         outputs = [helper.make_tensor_value_info(condition, onnx.TensorProto.BOOL, [])]
         outputs += [helper.make_tensor_value_info(name, self.kind, shape) for name in [*new, row]]
         body = helper.make_graph(step.nodes, f"{step.prefix}_body", inputs, outputs)
-        results = b.add_many("Loop", len(outputs) - 1, b.constant(s.steps, np.int64), "", *states, body=body)
+        results = b.add_many("Loop", len(outputs) - 1, steps, "", *states, body=body)
         rows = results[-1]
         if backward:
-            rows = b.add("Gather", rows, b.constant(np.arange(s.steps)[::-1], np.int64), axis=0)
-        rows = b.reshape(rows, [s.steps, 1, *shape])
-        return [rows, *(b.reshape(name, [1, *shape]) for name in results[:-1])]
+            rows = b.add("Gather", rows, self._downwards(steps), axis=0)
+        rows = b.reshape(rows, [s.steps, 1, s.batch, s.hidden])
+        return [rows, *(b.reshape(name, [1, s.batch, s.hidden]) for name in results[:-1])]
+
+    def _downwards(self, steps: str) -> str:
+        """The numbers of all steps, the last one first."""
+        b, known = self.b, self.sizes.steps
+        if isinstance(known, int):
+            return b.constant(np.arange(known)[::-1], np.int64)
+        down = b.constant(-1, np.int64)
+        return b.add("Range", b.add("Sub", steps, b.constant(1, np.int64)), down, down)
 
     def _part(self, name: str, d: int, shape: Sequence[int]) -> str:
         """The share of one direction."""
@@ -140,7 +153,10 @@ class _Cell:
     def _initial(self, place: int, d: int) -> str:
         shape = [self.sizes.batch, self.sizes.hidden]
         if not operand(self.node, place):
-            return self.b.constant(np.zeros(shape, self.dtype))
+            if isinstance(self.sizes.batch, int):
+                return self.b.constant(np.zeros([self.sizes.batch, self.sizes.hidden], self.dtype))
+            zero = onnx.numpy_helper.from_array(np.zeros(1, self.dtype))
+            return self.b.add("ConstantOfShape", self.b.vector(shape), value=zero)
         axis = 1 if self.by_batch else 0
         chosen = self.b.add("Gather", operand(self.node, place), self.b.constant(d, np.int64), axis=axis)
         return self.b.reshape(chosen, shape)

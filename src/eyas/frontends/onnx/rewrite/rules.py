@@ -210,8 +210,43 @@ class Builder:
         """Gives a result a type that inference would not find."""
         self.declared.append(helper.make_value_info(name, type_))
 
-    def reshape(self, value: str, shape: Sequence[int]) -> str:
-        return self.add("Reshape", value, self.constant(list(shape), np.int64))
+    def size(self, value: str, axis: int) -> int | str:
+        """The size of a dimension; where it is open, a vector of one element that has it when the model runs."""
+        dims = self.dims_of(value)
+        known = None if dims is None else dims[axis]
+        if known is not None:
+            return known
+        return self.add("Gather", self.add("Shape", value), self.constant([axis], np.int64), axis=0)
+
+    def name_of(self, value: str, axis: int) -> int | str | None:
+        """The size of a dimension as types have it: a number, a name, or None."""
+        type_ = self.value_type(value)
+        if type_ is None or not type_.tensor_type.HasField("shape"):
+            return None
+        dim = type_.tensor_type.shape.dim[axis]
+        return dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+
+    def find_dim(self, name: str, among: Sequence[str]) -> tuple[str, int] | None:
+        """Where a dimension with a name can be read: a value of these, or an input of the model, and the axis."""
+        for value in [*among, *(one.name for one in self._model.proto.graph.input)]:
+            for axis in range(self.rank_of(value) or 0):
+                if self.name_of(value, axis) == name:
+                    return value, axis
+        return None
+
+    def times(self, size: int | str, factor: int) -> int | str:
+        """A size, which may be open, times a number."""
+        return size * factor if isinstance(size, int) else self.add("Mul", size, self.constant([factor], np.int64))
+
+    def vector(self, sizes: Sequence[int | str]) -> str:
+        """A vector of sizes, some of which may be open."""
+        if all(isinstance(size, int) for size in sizes):
+            return self.constant(list(sizes), np.int64)
+        parts = [size if isinstance(size, str) else self.constant([size], np.int64) for size in sizes]
+        return parts[0] if len(parts) == 1 else self.add("Concat", *parts, axis=0)
+
+    def reshape(self, value: str, shape: Sequence[int | str]) -> str:
+        return self.add("Reshape", value, self.vector(shape) if shape else self.constant([], np.int64))
 
     def transpose(self, value: str, order: Sequence[int]) -> str:
         return value if list(order) == sorted(order) else self.add("Transpose", value, perm=list(order))

@@ -12,11 +12,12 @@ from eyas.frontends.onnx.rewrite.rules import Builder, attribute
 
 # Ends the name of a node whose indices the importer counts within each image.
 _BY_IMAGE = "_by_image"
+_LAST = np.iinfo(np.int64).max
 
 
 def conv_transpose(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Sizes and pads that are asked for are cut out of the whole result."""
-    x, w = b.shape_of(node.input[0]), b.shape_of(node.input[1])
+    x, w = b.dims_of(node.input[0]), b.shape_of(node.input[1])
     auto, wanted = attribute(node, "auto_pad", "NOTSET"), attribute(node, "output_shape", None)
     rank = len(w or ()) - 2
     pads = attribute(node, "pads", [0] * 2 * rank)
@@ -26,17 +27,21 @@ def conv_transpose(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         return None
     strides, dilations = attribute(node, "strides", [1] * rank), attribute(node, "dilations", [1] * rank)
     extra, kernel = attribute(node, "output_padding", [0] * rank), attribute(node, "kernel_shape", list(w[2:]))
-    whole = [strides[i] * (x[i + 2] - 1) + extra[i] + (kernel[i] - 1) * dilations[i] + 1 for i in range(rank)]
-    if wanted is None and auto.startswith("SAME"):
-        wanted = [x[i + 2] * strides[i] for i in range(rank)]
-    if wanted is not None:
-        totals = [have - want for have, want in zip(whole, wanted[-rank:], strict=True)]
+    # By how much the whole result is larger than the image times the stride.
+    over = [extra[i] + (kernel[i] - 1) * dilations[i] + 1 - strides[i] for i in range(rank)]
+    if wanted is not None or auto.startswith("SAME"):
+        totals = over
+        if wanted is not None:
+            if None in x[2:]:
+                return None
+            sizes = zip(x[2:], strides, wanted[-rank:], over, strict=True)
+            totals = [(size or 0) * stride + more - want for size, stride, want, more in sizes]
         # What is missing is added at the end; what is too much goes from both ends.
         begins = [max(0, total // 2 if auto == "SAME_UPPER" else total - total // 2) for total in totals]
         pads = [*begins, *(total - begin for total, begin in zip(totals, begins, strict=True))]
     if groups > 1:
         ends = [e - pad for e, pad in zip(extra, pads[rank:], strict=True)]
-        return _grouped_conv_transpose(node, b, x, w, (strides, dilations, pads[:rank], ends))
+        return _grouped_conv_transpose(node, b, w, (strides, dilations, pads[:rank], ends))
     more = [max(0, -pad) for pad in pads[rank:]]
     if min(pads[:rank]) < 0 or any(e + m >= s for e, m, s in zip(extra, more, strides, strict=True)):
         return None
@@ -48,21 +53,26 @@ def conv_transpose(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         kernel_shape=kernel,
         output_padding=[e + m for e, m in zip(extra, more, strict=True)],
     )
-    ends = [size + m - max(pad, 0) for size, m, pad in zip(whole, more, pads[rank:], strict=True)]
-    places = [b.constant(values, np.int64) for values in (pads[:rank], ends, list(range(2, rank + 2)))]
-    return [b.add("Slice", result, *places)]
+    return [_cut(result, pads[:rank], [max(pad, 0) for pad in pads[rank:]], b)]
+
+
+def _cut(value: str, begins: Sequence[int], ends: Sequence[int], b: Builder) -> str:
+    """Takes so many pixels away from the beginning and the end of each spatial dimension."""
+    stops = [-end if end else _LAST for end in ends]
+    places = [b.constant(values, np.int64) for values in (begins, stops, list(range(2, len(stops) + 2)))]
+    return b.add("Slice", value, *places)
 
 
 def _grouped_conv_transpose(
     node: onnx.NodeProto,
     b: Builder,
-    x: Sequence[int],
     w: Sequence[int],
     window: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]],
 ) -> list[str] | None:
     """A convolution of the image with zeros between its pixels, by the flipped kernel: the importer mixes up groups."""
     strides, dilations, begins, ends = window
-    rank, groups, kernel = len(x) - 2, attribute(node, "group", 1), w[2:]
+    rank, groups, kernel = len(w) - 2, attribute(node, "group", 1), w[2:]
+    x = [b.size(node.input[0], axis) for axis in range(rank + 2)]
     reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
     pads = [r - begin for r, begin in zip(reach, begins, strict=True)]
     pads += [r + end for r, end in zip(reach, ends, strict=True)]
@@ -71,11 +81,9 @@ def _grouped_conv_transpose(
     spaced = b.reshape(node.input[0], [*x[:2], *(part for size in x[2:] for part in (size, 1))])
     zeros = [0] * (2 + 2 * rank) + [0, 0, *(part for s in strides for part in (0, s - 1))]
     spaced = b.add("Pad", spaced, b.constant(zeros, np.int64))
-    spaced = b.reshape(spaced, [*x[:2], *(size * s for size, s in zip(x[2:], strides, strict=True))])
+    spaced = b.reshape(spaced, [*x[:2], *(b.times(size, s) for size, s in zip(x[2:], strides, strict=True))])
     # There are zeros behind each pixel, but none behind the last one.
-    sizes = [(size - 1) * s + 1 for size, s in zip(x[2:], strides, strict=True)]
-    places = [b.constant(values, np.int64) for values in ([0] * rank, sizes, list(range(2, rank + 2)))]
-    spaced = b.add("Slice", spaced, *places)
+    spaced = _cut(spaced, [0] * rank, [s - 1 for s in strides], b)
     weight = b.reshape(node.input[1], [groups, w[0] // groups, w[1], *kernel])
     weight = b.transpose(weight, [0, 2, 1, *range(3, 3 + rank)])
     weight = b.reshape(weight, [groups * w[1], w[0] // groups, *kernel])

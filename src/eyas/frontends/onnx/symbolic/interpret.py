@@ -1,0 +1,260 @@
+"""Walks a graph once and says what is known of every value: type, shape, and the elements of small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import onnx
+import onnx.shape_inference
+from onnx import TensorProto, helper, numpy_helper
+
+from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
+from eyas.frontends.onnx.symbolic import expressions as ex
+from eyas.frontends.onnx.symbolic.sizes import Shape, result_shapes
+from eyas.frontends.onnx.symbolic.values import (
+    LARGEST_ELEMENTS,
+    Elements,
+    Value,
+    array_of,
+    elements_of,
+    evaluate,
+    kind_of,
+)
+
+# What a loop carries is joined with what enters it until nothing changes; sizes that change are unknown at once.
+_ROUNDS = 4
+
+
+@dataclass
+class Facts:
+    """What is known of the values of a model, by name, and where each dimension that has only a name can be read."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    places: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+
+def interpret(model: OnnxModel) -> Facts:
+    """What follows from the inputs' types and the constants. Names must be unique across subgraphs."""
+    walk = _Walk(model)
+    walk.enter(model.proto.graph)
+    walk.graph(model.proto.graph)
+    return walk.facts
+
+
+class _Walk:
+    def __init__(self, model: OnnxModel):
+        self.facts = Facts()
+        self.opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.proto.opset_import}
+        self.imports = list(model.proto.opset_import)
+        self.names: dict[ex.Poly, str] = {}
+        self.polys: dict[str, ex.Poly] = {}
+        self.tensors: dict[str, TensorProto] = {}
+
+    def enter(self, graph: onnx.GraphProto) -> None:
+        constants = {tensor.name for tensor in graph.initializer}
+        for value in graph.input:
+            if value.name not in constants:
+                self.facts.values[value.name] = self.declared(value.name, value.type, named=True)
+
+    def graph(self, graph: onnx.GraphProto) -> None:
+        for tensor in graph.initializer:
+            self.facts.values[tensor.name] = _constant(tensor)
+            if not is_large(tensor) and tensor.data_location != TensorProto.EXTERNAL:
+                self.tensors[tensor.name] = tensor
+        told = {value.name: value.type for value in [*graph.value_info, *graph.output]}
+        for node in graph.node:
+            for name, value in zip(node.output, self.node(node), strict=False):
+                if name:
+                    self.facts.values[name] = self.settled(name, value, told.get(name))
+
+    def declared(self, name: str, type_: onnx.TypeProto, named: bool = False) -> Value:
+        """A value as a type describes it. Names of dimensions hold for inputs only: others may be guesses."""
+        tensor = type_.tensor_type
+        if type_.WhichOneof("value") != "tensor_type" or not tensor.HasField("shape"):
+            return Value(tensor.elem_type)
+        dims: list[ex.Integer | None] = []
+        for at, dim in enumerate(tensor.shape.dim):
+            if dim.HasField("dim_value"):
+                dims.append(dim.dim_value)
+            elif named and dim.dim_param:
+                self.facts.places.setdefault(dim.dim_param, (name, at))
+                dims.append(ex.dim(dim.dim_param))
+            else:
+                dims.append(None)
+        return Value(tensor.elem_type, self.filled(name, dims))
+
+    def filled(self, name: str, dims: Sequence[ex.Integer | None]) -> tuple[ex.Integer, ...]:
+        """Sizes that are not known get a name: that of the value and the dimension."""
+        result = []
+        for at, size in enumerate(dims):
+            if size is None:
+                fresh = f"{name}_dim{at}"
+                self.facts.places.setdefault(fresh, (name, at))
+                size = ex.dim(fresh)
+            result.append(size)
+        return tuple(result)
+
+    def settled(self, name: str, value: Value, told: onnx.TypeProto | None) -> Value:
+        """What was found, completed by what the graph says: the numbers in its types, and names for the rest."""
+        if told is None or told.WhichOneof("value") != "tensor_type":
+            return value
+        tensor = told.tensor_type
+        data_type = value.data_type or tensor.elem_type
+        if not tensor.HasField("shape"):
+            return replace(value, data_type=data_type)
+        if value.shape is None:
+            return replace(self.declared(name, told), data_type=data_type)
+        dims = list(value.shape)
+        if len(dims) == len(tensor.shape.dim):
+            for at, dim in enumerate(tensor.shape.dim):
+                if dim.HasField("dim_value") and not isinstance(dims[at], int):
+                    dims[at] = dim.dim_value
+        return replace(value, data_type=data_type, shape=tuple(dims))
+
+    def node(self, node: onnx.NodeProto) -> list[Value]:
+        inputs = [self.facts.values.get(name, Value(0)) if name else None for name in node.input]
+        if node.op_type == "If":
+            return self.branch(node, inputs)
+        if node.op_type == "Loop":
+            return self.loop(node, inputs)
+        inferred = self.inferred(node)
+        if any(attribute.HasField("g") for attribute in node.attribute):
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    self.enter(attribute.g)
+                    self.graph(attribute.g)
+            return [self.value(name, inferred.get(name), None, None) for name in node.output]
+        is_standard = node.domain in ("", "ai.onnx")
+        shapes = result_shapes(node, inputs, self.opsets.get("", 0)) if is_standard else None
+        elements = evaluate(node, inputs, self.opsets.get("", 0)) if is_standard else None
+        results = []
+        for at, name in enumerate(node.output):
+            shape = shapes[at] if shapes is not None and at < len(shapes) else None
+            one = elements[at] if elements is not None and at < len(elements) else None
+            results.append(self.value(name, inferred.get(name), shape, one))
+        return results
+
+    def value(self, name: str, inferred: onnx.TypeProto | None, shape: Shape, elements: Elements | None) -> Value:
+        tensor = (inferred or onnx.TypeProto()).tensor_type
+        dims: list[ex.Integer | None] | None = None
+        if tensor.HasField("shape"):
+            dims = [d.dim_value if d.HasField("dim_value") else self.polys.get(d.dim_param) for d in tensor.shape.dim]
+        if shape is not None and (dims is None or len(dims) == len(shape)):
+            dims = [a if a is not None else b for a, b in zip(shape, dims or [None] * len(shape), strict=True)]
+        elif shape is not None:
+            dims = shape
+        if elements is not None:
+            dims = list(elements.shape)
+        if elements is not None and kind_of(tensor.elem_type) is None:
+            elements = None
+        return Value(tensor.elem_type, None if dims is None else self.filled(name, dims), elements)
+
+    def inferred(self, node: onnx.NodeProto) -> Mapping[str, onnx.TypeProto]:
+        """What onnx says; sizes that are expressions go in and come back as names."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        version = self.opsets.get(domain, 0)
+        if not onnx.defs.has(node.op_type, domain=domain, max_inclusive_version=version):
+            return {}
+        types, data = {}, {}
+        for name in node.input:
+            value = self.facts.values.get(name)
+            if name and (value is None or not value.data_type):
+                return {}
+            if value is not None:
+                types[name] = self.type_of(value)
+                if (tensor := self.tensor(name, value)) is not None:
+                    data[name] = tensor
+        schema = onnx.defs.get_schema(node.op_type, version, domain)
+        try:
+            return onnx.shape_inference.infer_node_outputs(
+                schema, node, types, data, opset_imports=self.imports, ir_version=10
+            )
+        except Exception:
+            # It may not fit together, or have no inference; who needs the type will say so.
+            return {}
+
+    def tensor(self, name: str, value: Value) -> TensorProto | None:
+        if name in self.tensors:
+            return self.tensors[name]
+        if not value.is_constant:
+            return None
+        assert value.elements is not None
+        self.tensors[name] = numpy_helper.from_array(array_of(value.elements, value.data_type), name)
+        return self.tensors[name]
+
+    def type_of(self, value: Value) -> onnx.TypeProto:
+        if value.shape is None:
+            return helper.make_tensor_type_proto(value.data_type, None)
+        return helper.make_tensor_type_proto(value.data_type, [self.named(size) for size in value.shape])
+
+    def named(self, size: ex.Integer) -> int | str:
+        if not isinstance(size, ex.Poly):
+            return int(size)
+        if size not in self.names:
+            self.names[size] = f"size_{len(self.names)}"
+            self.polys[self.names[size]] = size
+        return self.names[size]
+
+    def branch(self, node: onnx.NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
+        graphs = {attribute.name: attribute.g for attribute in node.attribute}
+        for graph in graphs.values():
+            self.graph(graph)
+        condition = inputs[0].elements if inputs and inputs[0] is not None else None
+        results = {
+            name: [self.facts.values.get(one.name, Value(0)) for one in graph.output] for name, graph in graphs.items()
+        }
+        if condition is not None and condition.size == 1 and ex.is_known(condition.reshape(-1)[0]):
+            return results["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+        pairs = zip(node.output, results["then_branch"], results["else_branch"], strict=True)
+        return [self.joined(name, then, other) for name, then, other in pairs]
+
+    def joined(self, name: str, a: Value, b: Value) -> Value:
+        """What holds for both."""
+        data_type = a.data_type or b.data_type
+        if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+            return Value(data_type)
+        shape = self.filled(name, [x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)])
+        same = a.elements is not None and b.elements is not None and a.elements.shape == b.elements.shape
+        return Value(data_type, shape, a.elements if same and (a.elements == b.elements).all() else None)
+
+    def loop(self, node: onnx.NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
+        body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
+        carried = [replace(value or Value(0), elements=None) for value in inputs[2:]]
+        names = [value.name for value in body.input]
+        outside = set(self.facts.places)
+        for _ in range(_ROUNDS):
+            self.facts.values[names[0]] = Value(TensorProto.INT64, ())
+            self.facts.values[names[1]] = Value(TensorProto.BOOL, ())
+            self.facts.values.update(zip(names[2:], carried, strict=False))
+            self.graph(body)
+            after = [self.facts.values.get(value.name, Value(0)) for value in body.output[1 : 1 + len(carried)]]
+            joined = [
+                replace(self.joined(name, a, b), elements=None)
+                for name, a, b in zip(names[2:], carried, after, strict=False)
+            ]
+            if joined == carried:
+                break
+            carried = joined
+        results = [self.moved(name, value, outside) for name, value in zip(node.output, carried, strict=False)]
+        for name, row in zip(node.output[len(carried) :], body.output[1 + len(carried) :], strict=False):
+            value = self.facts.values.get(row.name, Value(0))
+            results.append(self.moved(name, value, outside, rows=True))
+        return results
+
+    def moved(self, name: str, value: Value, outside: set[str], rows: bool = False) -> Value:
+        """A value of a body as a result of its loop: sizes that only the body knows are read from the result."""
+        if value.shape is None:
+            return value
+        dims: list[ex.Integer | None] = [None] if rows else []
+        dims += [size if ex.dims_in(size) <= outside else None for size in value.shape]
+        return Value(value.data_type, self.filled(name, dims))
+
+
+def _constant(tensor: TensorProto) -> Value:
+    shape = tuple(tensor.dims)
+    small = not is_large(tensor) and tensor.data_location != TensorProto.EXTERNAL
+    if not small or dtype_of(tensor.data_type) is None or kind_of(tensor.data_type) is None:
+        return Value(tensor.data_type, shape)
+    array = numpy_helper.to_array(tensor)
+    return Value(tensor.data_type, shape, elements_of(array) if array.size <= LARGEST_ELEMENTS else None)
