@@ -53,6 +53,7 @@ PASSES: dict[str, str] = {
     "convert-row-updates": "passes.input.convert_row_updates",
     "convert-checks": "passes.input.convert_checks",
     "convert-products": "passes.input.convert_products",
+    "convert-trees": "passes.input.convert_trees",
     "convert-torch-control-flow": "passes.input.convert_torch_control_flow",
     "convert-type-operators": "passes.input.convert_type_operators",
     "convert-stablehlo-complex-constants": "passes.input.convert_stablehlo_complex_constants",

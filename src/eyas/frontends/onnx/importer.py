@@ -19,7 +19,7 @@ from torch_mlir.extras import onnx_importer
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
-from eyas.frontends.onnx import prepare
+from eyas.frontends.onnx import foreign, prepare
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx.rewrite.integer import use_integers
 from eyas.frontends.onnx.simplify import simplify
@@ -35,6 +35,8 @@ from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_products import OPERATOR as PRODUCT
 from eyas.passes.input.convert_products import ConvertProducts
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
+from eyas.passes.input.convert_trees import OPERATOR as TREES
+from eyas.passes.input.convert_trees import ConvertTrees
 from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
 from eyas.passes.input.order_nans import OrderNans
 from eyas.program.literals import bits_of_bytes, by_name, by_value, literal
@@ -43,14 +45,21 @@ from eyas.program.program import Argument, ImportedProgram, Signature, Source
 
 TO_TORCH_BACKEND = (
     "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
-    + ",".join((*OPERATORS, CHECK, PRODUCT))
+    + ",".join((*OPERATORS, CHECK, PRODUCT, TREES))
     + "}"
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
 # Between the two: what upstream's lowering to linalg does wrong, or does not know.
 BETWEEN = PassPipeline(
-    (ConvertDynamicViews(), ConvertTypeOperators(), ConvertProducts(), ConvertChecks(), ConvertTorchControlFlow())
+    (
+        ConvertDynamicViews(),
+        ConvertTypeOperators(),
+        ConvertProducts(),
+        ConvertTrees(),
+        ConvertChecks(),
+        ConvertTorchControlFlow(),
+    )
 )
 
 _ATTEMPTS = 6
@@ -64,8 +73,9 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
         raise UsageError("dynamic_shapes of an ONNX model maps input names to shapes, or symbolic dimensions to sizes")
     source = model if isinstance(model, OnnxModel) else open_model(model)
     prepare.normalize(source)
-    prepare.check_operators(source)
+    prepare.check_operators(source, foreign.is_known)
     prepare.set_shapes(source, dynamic_shapes or {}, prepare.example_inputs(source, args, kwargs))
+    foreign.expand(source)
 
     expanded: set[str] = set()
     first_error: FrontendError | None = None
