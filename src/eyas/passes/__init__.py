@@ -55,6 +55,7 @@ PASSES: dict[str, str] = {
     "convert-linear-algebra": "passes.input.convert_linear_algebra",
     "convert-sizes": "passes.input.convert_sizes",
     "convert-products": "passes.input.convert_products",
+    "convert-trees": "passes.input.convert_trees",
     "convert-torch-control-flow": "passes.input.convert_torch_control_flow",
     "convert-type-operators": "passes.input.convert_type_operators",
     "convert-stablehlo-complex-constants": "passes.input.convert_stablehlo_complex_constants",

@@ -33,6 +33,10 @@ every padded row that is copied, on CPUs that are tuned so. It splits such loads
 memory just before, which our kernels do not do."""
 
 
+SCALAR = "codegen.scalar"
+"""On a function that a strategy wrote without vectors on purpose: LLVM is not to make any."""
+
+
 def emit_object(module: mlir.Module | mlir.Operation, target: Target, opt_level: int = 3) -> bytes:
     """Compiles a module of the LLVM dialect to a relocatable ELF object. Sets function attributes on the module."""
     with _optimized(module, target, opt_level) as compiled:
@@ -126,17 +130,16 @@ def _set_function_attributes(op: mlir.Operation, target: Target) -> None:
     if target.vector_bits:
         attributes.append(("prefer-vector-width", str(target.vector_bits)))
     with op.context:
-        passthrough = mlir.ArrayAttr.get(
-            [
-                mlir.StringAttr.get(one)
-                if isinstance(one, str)
-                else mlir.ArrayAttr.get([mlir.StringAttr.get(part) for part in one])
-                for one in attributes
-            ]
-        )
+        passthrough = [
+            mlir.StringAttr.get(one)
+            if isinstance(one, str)
+            else mlir.ArrayAttr.get([mlir.StringAttr.get(part) for part in one])
+            for one in attributes
+        ]
         for function in op.regions[0].blocks[0].operations:
             if function.operation.name == "llvm.func" and len(function.operation.regions[0].blocks) > 0:
-                function.operation.attributes["passthrough"] = passthrough
+                own = [mlir.StringAttr.get("noimplicitfloat")] if SCALAR in function.operation.attributes else []
+                function.operation.attributes["passthrough"] = mlir.ArrayAttr.get([*passthrough, *own])
                 function.operation.attributes["dso_local"] = mlir.UnitAttr.get()
 
 

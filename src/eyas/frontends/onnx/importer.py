@@ -19,7 +19,7 @@ from torch_mlir.extras import onnx_importer
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
-from eyas.frontends.onnx import prepare
+from eyas.frontends.onnx import foreign, prepare
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx.rewrite.integer import use_integers
 from eyas.frontends.onnx.simplify import simplify
@@ -38,6 +38,8 @@ from eyas.passes.input.convert_products import ConvertProducts
 from eyas.passes.input.convert_sizes import SCALAR as SIZE
 from eyas.passes.input.convert_sizes import ConvertSizes, write_scalars
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
+from eyas.passes.input.convert_trees import OPERATOR as TREES
+from eyas.passes.input.convert_trees import ConvertTrees
 from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
 from eyas.passes.input.order_nans import OrderNans
 from eyas.program.literals import bits_of_bytes, by_name, by_value, literal
@@ -46,7 +48,7 @@ from eyas.program.program import Argument, ImportedProgram, Signature, Source
 
 TO_TORCH_BACKEND = (
     "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
-    + ",".join((*OPERATORS, CHECK, PRODUCT, SIZE))
+    + ",".join((*OPERATORS, CHECK, PRODUCT, SIZE, TREES))
     + "}"
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
@@ -58,6 +60,7 @@ BETWEEN = PassPipeline(
         ConvertDynamicViews(),
         ConvertTypeOperators(),
         ConvertProducts(),
+        ConvertTrees(),
         ConvertChecks(),
         ConvertTorchControlFlow(),
     )
@@ -74,9 +77,10 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
         raise UsageError("dynamic_shapes of an ONNX model maps input names to shapes, or symbolic dimensions to sizes")
     source = model if isinstance(model, OnnxModel) else open_model(model)
     prepare.normalize(source)
-    prepare.check_operators(source)
+    prepare.check_operators(source, foreign.is_known)
     prepare.modernize(source)
     prepare.set_shapes(source, dynamic_shapes or {}, prepare.example_inputs(source, args, kwargs))
+    foreign.expand(source)
 
     expanded: set[str] = set()
     first_error: FrontendError | None = None

@@ -76,13 +76,15 @@ def _forget_doubtful_shapes(graph: onnx.GraphProto) -> None:
     _keep(graph.value_info, lambda value: value.name not in outputs)
 
 
-def check_operators(model: OnnxModel) -> None:
-    """Every op must be of a known domain, with a schema that this onnx package has."""
+def check_operators(model: OnnxModel, is_known: Callable[[onnx.NodeProto], bool]) -> None:
+    """Every op must be of a known domain, with a schema that this onnx package has, or one that `is_known`."""
     opsets = opset_versions(model)
     for node in all_nodes(model.proto.graph):
         domain = node.domain if node.domain != "ai.onnx" else ""
         if domain not in opsets:
             raise UnsupportedOpError(f"{describe_node(node, model)} is not supported: the model imports no such domain")
+        if is_known(node):
+            continue
         if not onnx.defs.has(node.op_type, domain=domain, max_inclusive_version=opsets[domain]):
             raise UnsupportedOpError(f"{describe_node(node, model)} is not supported: it is not a standard operator")
 

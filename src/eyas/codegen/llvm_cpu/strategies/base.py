@@ -13,6 +13,7 @@ from eyas.codegen.common.schedule import Schedule
 from eyas.codegen.common.strategies import base, nests
 from eyas.codegen.llvm_cpu.emit import NestEmitter, emit_kernel
 from eyas.codegen.llvm_cpu.interface import Interface
+from eyas.codegen.llvm_cpu.llvm import SCALAR
 from eyas.codegen.llvm_cpu.remarks import remarks
 from eyas.codegen.llvm_cpu.schedule import check_schedule
 from eyas.targets import Target
@@ -44,6 +45,9 @@ class NestStrategy(nests.NestStrategy, Strategy):
             name = mlir.StringAttr(function.attributes["sym_name"]).value
             interface = Interface(name, len(self.kernel.scalar_arguments))
             emit_kernel(self.kernel, self.schedule, interface, self.emitter)
+            if any(tile.width == 1 and tile.unroll > 1 for tile in self.schedule.tiles):
+                # Rows without lanes are meant: LLVM would make vectors of them, with gathers that take longer.
+                interface.function.attributes[SCALAR] = mlir.UnitAttr.get()
             interface.finish()
 
     def describe(self) -> str:

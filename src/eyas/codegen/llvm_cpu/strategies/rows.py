@@ -21,6 +21,9 @@ from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
 from eyas.targets import Target
 
 _REDUCTION_ACCUMULATORS = 4
+# Walks that are under way at once: enough to hide the loads of each behind those of the others, and few enough for the
+# registers of a CPU with 16 of them.
+_WALKS = 12
 # Bodies that are repeated for each row of a square of registers.
 _MAX_TRANSPOSED_OPS = 12
 
@@ -46,6 +49,9 @@ def choose_tile(nest: Nest, target: Target, shared: int = 0) -> Tile:
     """
     if nest_is_scalar(nest):
         return Tile()
+    if _chases(nest):
+        walks = [loop for loop in nest.parallel if loop >= shared]
+        return Tile(unroll_loop=walks[-1], unroll=_fitting(nest.loops[walks[-1]], _WALKS)) if walks else Tile()
     parallel = _contiguous_loop(nest, [loop for loop in nest.parallel if loop >= shared])
     reduction = _lane_reduction(nest)
     if reduction is not None and (parallel is None or _is_strided(nest, parallel)):
@@ -63,6 +69,31 @@ def choose_tile(nest: Nest, target: Target, shared: int = 0) -> Tile:
     if transposed is not None:
         return Tile(width, parallel, 1, transposed, width)
     return Tile(width, parallel, _accumulators(nest, parallel, width))
+
+
+def _chases(nest: Nest) -> bool:
+    """Whether each step of a reduction reads where the step before it says, as walks through trees do. Loads that wait
+    for loads are faster one by one than as gathers."""
+    statement = nest.statements[0]
+    if not statement.reductions or statement.body is None:
+        return False
+    arguments = list(statement.body.arguments)
+    found = set(arguments[len(statement.inputs) :])
+    for view in statement.body.operations:
+        op = view.operation
+        if any(operand in found for operand in op.operands):
+            if op.name == "tensor.extract":
+                return True
+            found.update(op.results)
+    return False
+
+
+def _fitting(extent: Size, most: int) -> int:
+    """How many points at a time leave few over at the end."""
+    if extent.static is None:
+        return most
+    rest = {count: -(-extent.static // count) * count - extent.static for count in range(most // 2 + 1, most + 1)}
+    return min(rest, key=lambda count: (rest[count], -count)) if extent.static > most else max(extent.static, 1)
 
 
 def _transposed_loop(nest: Nest, lanes: int, width: int, shared: int) -> int | None:

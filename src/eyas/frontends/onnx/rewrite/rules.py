@@ -173,6 +173,25 @@ class Builder:
         tensor = self._tensors.get(name)
         return None if tensor is None or is_large(tensor) else numpy_helper.to_array(tensor)
 
+    def array_of(self, name: str) -> np.ndarray | None:
+        """The value of a constant of any size, or None: what a rule computes with at compile time."""
+        tensor = self._tensors.get(name)
+        return None if tensor is None else self.read(tensor)
+
+    def read(self, tensor: onnx.TensorProto) -> np.ndarray:
+        """The numbers of a tensor of the model, wherever its bytes are."""
+        return self._model.reader(tensor)()
+
+    def weight(self, shape: Sequence[int], data_type: int, read: Callable[[], np.ndarray]) -> str:
+        """A constant whose values are made when they are needed."""
+        name = f"{self.prefix}_weight_{len(self.initializers)}"
+        self.initializers.append(onnx.TensorProto(name=name, dims=shape, data_type=data_type))
+        if is_large(self.initializers[-1]):
+            self._model.readers[name] = read
+        else:
+            self.initializers[-1].CopyFrom(numpy_helper.from_array(np.ascontiguousarray(read()), name))
+        return name
+
     def constant(self, values: Any, dtype: Any = None) -> str:
         """A constant; the same one for the same values."""
         array = np.ascontiguousarray(values, dtype) if np.ndim(values) else np.array(values, dtype)

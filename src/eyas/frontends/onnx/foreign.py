@@ -1,0 +1,86 @@
+"""Operators of other domains than the standard's, written as operators of the standard before anything else is done.
+
+Rules are functions as in `rewrite/rules.py`. Shapes are inferred through standard operators only, so those behind a
+foreign one become known when it has been replaced: rules that need them are tried again until nothing changes.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import onnx
+
+from eyas.errors import UnsupportedOpError
+from eyas.frontends.onnx import prepare
+from eyas.frontends.onnx.file import OnnxModel
+from eyas.frontends.onnx.rewrite.rules import Builder, Rule, replace_nodes
+from eyas.frontends.onnx.subgraphs import all_nodes
+
+# Domain -> operator -> module and function of its rule.
+RULES: dict[str, dict[str, str]] = {
+    "ai.onnx.ml": {
+        "ArrayFeatureExtractor": "classical.features:array_feature_extractor",
+        "Binarizer": "classical.features:binarizer",
+        "FeatureVectorizer": "classical.features:feature_vectorizer",
+        "Imputer": "classical.features:imputer",
+        "LabelEncoder": "classical.features:label_encoder",
+        "LinearClassifier": "classical.linear:linear_classifier",
+        "LinearRegressor": "classical.linear:linear_regressor",
+        "Normalizer": "classical.features:normalizer",
+        "OneHotEncoder": "classical.features:one_hot_encoder",
+        "SVMClassifier": "classical.svm:svm_classifier",
+        "SVMRegressor": "classical.svm:svm_regressor",
+        "Scaler": "classical.features:scaler",
+        "TreeEnsemble": "classical.trees:ensemble",
+        "TreeEnsembleClassifier": "classical.trees:classifier",
+        "TreeEnsembleRegressor": "classical.trees:regressor",
+        "ZipMap": "classical.features:zip_map",
+    },
+}
+# The rules write operators of this opset: reductions take their axes as an input.
+_OPSET = 18
+
+
+def is_known(node: onnx.NodeProto) -> bool:
+    """Whether there is a rule for a node of another domain."""
+    return node.op_type in RULES.get(node.domain, {})
+
+
+def expand(model: OnnxModel) -> None:
+    """Replaces every operator for which there is a rule. Input shapes must have been set."""
+    if not any(is_known(node) for node in all_nodes(model.proto.graph)):
+        return
+    if prepare.opset_versions(model).get("", _OPSET) < _OPSET:
+        prepare.raise_opset(model)
+    _declare_outputs(model)
+    while True:
+        prepare.infer_shapes(model)
+        if not replace_nodes(model, _apply):
+            break
+        prepare.normalize(model)
+    for node in all_nodes(model.proto.graph):
+        if is_known(node):
+            why = "the type or rank of what it takes is not known, or a size that must be known at compile time is not"
+            raise UnsupportedOpError(f"{prepare.describe_node(node, model)} is not supported: {why}")
+
+
+def _apply(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    if not is_known(node):
+        return None
+    module, function = RULES[node.domain][node.op_type].split(":")
+    rule: Rule = getattr(importlib.import_module(f"eyas.frontends.onnx.{module}"), function)
+    results = rule(node, b)
+    return None if results is None else list(results)
+
+
+def _declare_outputs(model: OnnxModel) -> None:
+    """Results that are text or maps become numbers: the place of a label in the list of labels, and a matrix."""
+    for value in model.proto.graph.output:
+        if value.type.WhichOneof("value") == "sequence_type":
+            if value.type.sequence_type.elem_type.WhichOneof("value") == "map_type":
+                value.type.CopyFrom(onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None))
+        elif value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+            value.type.tensor_type.elem_type = onnx.TensorProto.INT64
+        if "ai.onnx.ml" in {node.domain for node in model.proto.graph.node}:
+            # Converters write what they saw: one row.
+            value.type.tensor_type.ClearField("shape")
