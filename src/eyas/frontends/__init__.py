@@ -25,6 +25,7 @@ _BY_SUFFIX = {
     ".onnx": "onnx",
     ".pt2": "torch",
     ".tflite": "tflite",
+    ".json": "tfjs",
     ".mlir": "mlir",
     ".mlirbc": "mlir",
     ".stablehlo": "mlir",
@@ -32,7 +33,8 @@ _BY_SUFFIX = {
 
 ACCEPTED = (
     "a torch.nn.Module or a function of tensors with example inputs, a torch.export.ExportedProgram or a .pt2 path; an"
-    " .onnx path or onnx.ModelProto; a .tflite path; a JAX function with example arguments or a jax.export.Exported;"
+    " .onnx path or onnx.ModelProto; a JAX function with example arguments or a jax.export.Exported; a .tflite path;"
+    " the model.json of a TensorFlow.js model; a Keras model or the folder of a SavedModel;"
     " a .mlir/.mlirbc/.stablehlo path, MLIR text, or StableHLO bytes"
 )
 

@@ -18,6 +18,7 @@ from onnx.reference import ReferenceEvaluator
 
 from eyas.errors import FrontendError
 from eyas.frontends.onnx.file import OnnxModel, is_large
+from eyas.frontends.tensorflow.sizes import Dim, entries_after
 
 OPSET = 21
 """The ONNX opset that graphs are written in."""
@@ -25,8 +26,6 @@ OPSET = 21
 _IR_VERSION = 10
 _LARGEST_FOLDED = 1 << 16  # elements
 _LARGEST_COMPARED = 4096  # bytes: small constants that are equal are one
-
-Dim = int | str | None
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,7 @@ class Graph:
         self._proto = onnx.GraphProto(name="main")
         self._readers: dict[str, Any] = {}
         self._taken: set[str] = set()
+        self._entries: dict[str, list[Dim]] = {}  # of vectors of sizes, what is known of each entry
 
     # Values.
 
@@ -144,15 +144,22 @@ class Graph:
     def add_many(self, op: str, count: int, *inputs: Tensor | None, **attributes: Any) -> list[Any]:
         """The results of an operator."""
         attributes = {name: value for name, value in attributes.items() if value is not None}
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
         known = [one for one in inputs if isinstance(one, np.ndarray)]
         if len(known) == sum(one is not None for one in inputs) and sum(one.size for one in known) <= _LARGEST_FOLDED:
             folded = self._fold(op, count, inputs, attributes)
             if folded is not None:
                 return folded
+        if op == "Slice" and 0 in dims_of(inputs[0]) and all(isinstance(one, np.ndarray) for one in inputs[1:]):
+            return [_slice_nothing(*inputs)]
         names = [self._unique(f"{self.where}/{op}" if self.where else op) for _ in range(count)]
         node = helper.make_node(op, [self.name_of(one) for one in inputs], names, name=names[0], **attributes)
         self._scopes[-1].nodes.append(node)
-        return self._results(node, inputs)
+        results = self._results(node, inputs)
+        if (held := entries_after(op, inputs, attributes, self._entries)) is not None:
+            self._entries[names[0]] = held
+        return results
 
     def _results(self, node: onnx.NodeProto, inputs: Sequence[Tensor | None]) -> list[Value]:
         types, data = {}, {}
@@ -224,6 +231,8 @@ class Graph:
 
     def reshape(self, tensor: Tensor, shape: Sequence[int] | Tensor) -> Any:
         """A reshape to numbers, of which one may be -1, or to a tensor of them."""
+        if isinstance(shape, Value) and (sizes := self._sizes_of(shape, dims_of(tensor))) is not None:
+            return self.add("Reshape", tensor, np.array(sizes, np.int64))
         if not isinstance(shape, Value):
             sizes = [int(size) for size in np.asarray(shape).reshape(-1)]
             if isinstance(tensor, np.ndarray):
@@ -231,7 +240,20 @@ class Graph:
             if tuple(sizes) == tensor.dims:
                 return tensor
             return self.add("Reshape", tensor, np.array(sizes, np.int64), allowzero=int(0 in sizes) or None)
-        return self.add("Reshape", tensor, self.cast(shape, np.int64), allowzero=1)
+        result = self.add("Reshape", tensor, self.cast(shape, np.int64), allowzero=1)
+        entries = self._entries.get(shape.name)
+        if entries is None:
+            return result
+        dims = tuple(None if isinstance(one, int) and one < 0 else one for one in entries)
+        return Value(result.name, result.dtype, dims)
+
+    def _sizes_of(self, shape: Value, dims: Sequence[Dim]) -> list[int] | None:
+        """The numbers to reshape to: an open size is 0 where it stays at its place, and one may be the rest, -1."""
+        sizes = []
+        for axis, entry in enumerate(self._entries.get(shape.name, [None, None])):
+            stays = axis < len(dims) and entry is not None and entry == dims[axis]
+            sizes.append(entry if isinstance(entry, int) else 0 if stays else -1)
+        return sizes if sizes.count(-1) <= 1 and 0 not in self._entries.get(shape.name, []) else None
 
     def cast(self, tensor: Tensor, dtype: Any) -> Any:
         dtype = np.dtype(dtype)
@@ -248,6 +270,12 @@ class Graph:
         if tensor.is_static:
             return np.array(tensor.dims, np.int64)
         return self.add("Shape", tensor)
+
+    def entries(self, vector: Tensor) -> list[Dim]:
+        """What is known of a vector of sizes."""
+        if isinstance(vector, np.ndarray):
+            return [int(number) for number in vector.reshape(-1)]
+        return self._entries.get(vector.name, [None] * self.size(vector, 0))
 
     def size(self, tensor: Tensor, axis: int) -> int:
         """A size that must be a number."""
@@ -273,6 +301,17 @@ class Graph:
         proto = onnx.ModelProto(ir_version=_IR_VERSION, opset_import=[helper.make_opsetid("", OPSET)])
         proto.graph.CopyFrom(self._proto)
         return OnnxModel(proto, self.description, readers=self._readers)
+
+
+def _slice_nothing(x: Any, starts: Any, ends: Any, axes: Any, steps: Any = None) -> np.ndarray:
+    """A part of a tensor without elements has none; onnx's inference aborts the process on some."""
+    steps = np.ones_like(starts) if steps is None else steps
+    index = [slice(None)] * len(dims_of(x))
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        backwards = step < 0 and end <= np.iinfo(np.int64).min
+        index[int(axis)] = slice(int(start), None if backwards else int(end), int(step))
+    sizes = [dim if isinstance(dim, int) else 0 for dim in dims_of(x)]
+    return np.broadcast_to(np.zeros((), x.dtype), sizes)[tuple(index)].copy()
 
 
 def _proto_of(array: np.ndarray, name: str) -> TensorProto:

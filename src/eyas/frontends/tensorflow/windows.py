@@ -127,8 +127,7 @@ def resize(g: Graph, x: Any, size: Sequence[int], mode: str, align_corners: bool
         places = "align_corners" if align_corners else "half_pixel" if half_pixel_centers else "asymmetric"
         options = {"coordinate_transformation_mode": places}
     image = g.transpose(x, channels_first(4))
-    sizes = np.array([g.size(x, 0), g.size(x, 3), *size], np.int64)
-    result = g.add("Resize", image, None, None, sizes, mode=mode, **options)
+    result = g.add("Resize", image, None, None, np.array(size, np.int64), mode=mode, axes=[2, 3], **options)
     return g.transpose(result, channels_last(4))
 
 
