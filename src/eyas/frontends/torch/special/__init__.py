@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eyas.frontends.torch.special import gamma, gaussian
+from eyas.frontends.torch.special import bessel, gamma, gaussian, modified
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     found: dict[Any, Callable[..., Any]] = {}
-    for source in (gamma, gaussian):
+    for source in (bessel, gamma, gaussian, modified):
         found |= source.decompositions()
     return found
