@@ -31,6 +31,7 @@ from eyas.frontends.torch import resize as torch_resize
 from eyas.frontends.torch import routing as torch_routing
 from eyas.frontends.torch import scalars as torch_scalars
 from eyas.frontends.torch import selection as torch_selection
+from eyas.frontends.torch import special as torch_special
 from eyas.frontends.torch import transformer as torch_transformer
 from eyas.frontends.torch.promises import keep_types
 
@@ -56,6 +57,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **torch_recurrent.decompositions(),
         **torch_routing.decompositions(),
         **torch_selection.decompositions(),
+        **torch_special.decompositions(),
         **torch_transformer.decompositions(),
         aten._native_batch_norm_legit_no_training.default: batch_norm,
         aten._safe_softmax.default: safe_softmax,
