@@ -22,6 +22,7 @@ from eyas.frontends.torch import everyday as torch_everyday
 from eyas.frontends.torch import exact as torch_exact
 from eyas.frontends.torch import fallback as torch_fallback
 from eyas.frontends.torch import fourier as torch_fourier
+from eyas.frontends.torch import gradients as torch_gradients
 from eyas.frontends.torch import indexing as torch_indexing
 from eyas.frontends.torch import linear_algebra as torch_linear_algebra
 from eyas.frontends.torch import pooling as torch_pooling
@@ -75,7 +76,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
-    for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars):
+    for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars, torch_gradients):
         for op, first in source.decompositions().items():
             table[op] = _chain(first, table.get(op))
     typed = {op: keep_types(op, made) if made.__module__.startswith("eyas.") else made for op, made in table.items()}
