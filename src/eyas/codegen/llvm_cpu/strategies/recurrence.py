@@ -12,7 +12,8 @@ from typing import ClassVar
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.kernel import Access, Kernel, Nest
-from eyas.codegen.common.schedule import Block, GridAxis, Schedule, Tile
+from eyas.codegen.common.panels import why_not_packed
+from eyas.codegen.common.schedule import Block, GridAxis, Panels, Schedule, Tile
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.llvm_cpu.schedule import nest_is_scalar
@@ -47,6 +48,21 @@ class Recurrence(NestStrategy):
         tiles = tuple(_tile(kernel, number, target) for number in range(len(kernel.nests)))
         grid = (GridAxis(0, max(kernel.block, 1)),) if kernel.common else ()
         return cls(kernel, Schedule(tiles, grid, block=block))
+
+
+    @property
+    def packable(self) -> tuple[Panels, ...]:
+        """Weights of products, which every step reads in the same order."""
+        found = []
+        for nest, tile in zip(self.kernel.nests, self.schedule.tiles, strict=True):
+            inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
+            bindings = [source.storage.binding for source in inputs if nest.reductions]
+            for binding in bindings:
+                if binding is None or binding in self.schedule.packed_bindings:
+                    continue
+                if why_not_packed(self.kernel, self.schedule.tiles, binding) is None:
+                    found.append(Panels(binding, tile.lanes))
+        return tuple(found)
 
 
 def _block(found: Analysis, target: Target) -> Block | None:
