@@ -16,7 +16,8 @@ from eyas.passes.input.torch_values import builtin_type, find_operators, to_tens
 
 _Make = Callable[..., list[mlir.Value]]
 
-FROM_ONNX, FROM_TORCH = "eyas.recurrence", "torch.eyas.recurrence"
+FROM_ONNX = "eyas.recurrence"
+FROM_TORCH = ("torch.eyas.recurrence", "torch.eyas.recurrence_of_two")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class ConvertRecurrences(Pass):
     name: ClassVar[str] = "convert-recurrences"
 
     def run(self, module: mlir.Module) -> None:
-        for op in find_operators(module, FROM_ONNX, FROM_TORCH):
+        for op in find_operators(module, FROM_ONNX, *FROM_TORCH):
             with mlir.InsertionPoint(op), op.location:
                 _replace(op, _Recurrence(op).build())
 
