@@ -50,6 +50,7 @@ PASSES: dict[str, str] = {
     "split-concats": "passes.dispatch.split_concats",
     "tie-shapes": "passes.dispatch.tie_shapes",
     "convert-dynamic-views": "passes.input.convert_dynamic_views",
+    "convert-recurrences": "passes.input.convert_recurrences",
     "convert-row-updates": "passes.input.convert_row_updates",
     "convert-checks": "passes.input.convert_checks",
     "convert-linear-algebra": "passes.input.convert_linear_algebra",
