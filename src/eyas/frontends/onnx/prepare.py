@@ -14,11 +14,11 @@ import onnx.shape_inference
 import onnx.version_converter
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
+from eyas.frontends.onnx import upgrade
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx.functions import function_of
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, declare_loop_results, separate, subgraphs
 from eyas.frontends.onnx.symbolic import settle
-from eyas.frontends.onnx.upgrade import upgrade
 
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
@@ -125,15 +125,15 @@ def set_shapes(model: OnnxModel, shapes: Mapping[str, Any], examples: Mapping[st
                 dim.Clear()
 
 
-def modernize(model: OnnxModel) -> None:
-    """Writes operators of opsets 7 to 12 as opset 13 has them."""
-    if not 7 <= opset_versions(model).get("", 0) < 13:
+def modernize(model: OnnxModel, wanted: int = upgrade.COMMON) -> None:
+    """Writes operators of older opsets, from 7 on, as a newer one has them."""
+    if not upgrade.OLDEST <= opset_versions(model).get("", 0) < wanted:
         return
     known = replace(model)
     with contextlib.suppress(FrontendError):
         # Ranks and types tell forms apart; what they are not known for gets the general one.
         _infer_shapes(known)
-    upgrade(model, {name: value.type for name, value in values_of(known.proto.graph).items()})
+    upgrade.upgrade(model, {name: value.type for name, value in values_of(known.proto.graph).items()}, wanted)
 
 
 def values_of(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:

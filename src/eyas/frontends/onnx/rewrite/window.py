@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute
+from eyas.frontends.onnx.types import operator
 
 # Ends the name of a node whose indices the importer counts within each image.
 _BY_IMAGE = "_by_image"
@@ -114,6 +115,8 @@ def lp_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer's indices count within an image, by rows; ONNX's within the tensor, and by columns if asked for."""
+    if b.type_of(node.input[0]) == onnx.TensorProto.UINT8 and b.rank_of(node.output[0]) is not None:
+        return _max_pool_of_bytes(node, b)
     shape = b.shape_of(node.input[0])
     if (
         shape is None
@@ -139,6 +142,19 @@ def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
             along = b.add("Mod", b.add("Div", places, b.constant(after, np.int64)), b.constant(extent, np.int64))
             result = b.add("Add", result, b.add("Mul", along, b.constant(before, np.int64)))
     return [value for value, name in zip((values, result), node.output, strict=False) if name]
+
+
+def _max_pool_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str]:
+    """The importer compares bytes as signed ones: their upper half goes below zero and comes back."""
+    half, (x, y) = b.constant(128, np.int32), (node.input[0], node.output[0])
+    kinds = onnx.TensorProto
+    value = b.add("Sub", operator(b, "EyasWiden", x, x, kinds.INT32, unsigned=1), half)
+    value = operator(b, "EyasNarrow", value, x, kinds.INT8)
+    options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
+    pooled, *places = b.add_many("MaxPool", 1 + _has_result(node, 1), value, **options)
+    b.declare(pooled, y, kinds.INT8)
+    wide = b.add("Add", operator(b, "EyasWiden", pooled, y, kinds.INT32, unsigned=0), half)
+    return [operator(b, "EyasNarrow", wide, y, kinds.UINT8), *places]
 
 
 def _has_result(node: onnx.NodeProto, index: int) -> bool:
