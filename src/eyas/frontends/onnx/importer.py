@@ -20,6 +20,7 @@ from torch_mlir.extras import onnx_importer
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
 from eyas.frontends.onnx import foreign, prepare
+from eyas.frontends.onnx.advice import advice
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx.rewrite.integer import use_integers
 from eyas.frontends.onnx.simplify import simplify
@@ -103,6 +104,9 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
             trees = CallTree.flat(names), flat_results(results)
             return ImportedProgram(module, parameters, _signature(source), *trees, description, early_text)
     assert first_error is not None
+    hint = advice(source, prepare.real_inputs(source.proto), str(first_error))
+    if hint and isinstance(first_error, (FrontendError, UnsupportedOpError)):
+        raise type(first_error)(f"{first_error}{hint}") from first_error
     raise first_error
 
 
