@@ -39,6 +39,7 @@ from eyas.ir.locations import describe_location
 from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_linear_algebra import ConvertLinearAlgebra
+from eyas.passes.input.convert_random import ConvertRandom
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.convert_type_operators import ConvertTypeOperators
@@ -139,7 +140,7 @@ def _import_exported(
     early_text = keep_early_text(module)
     try:
         # Upstream takes no operators that it does not know.
-        PassPipeline((ConvertTypeOperators(), ConvertLinearAlgebra(), ConvertChecks())).run(module)
+        PassPipeline((ConvertTypeOperators(), ConvertLinearAlgebra(), ConvertChecks(), ConvertRandom())).run(module)
         lower(module, TO_TORCH_BACKEND)
         PassPipeline(BETWEEN).run(module)
         lower(module, TO_LINALG)
@@ -147,7 +148,6 @@ def _import_exported(
         raise _FailedAt(error, failed_node(program, error)) from error
     # torch rounds to this type in a way of its own.
     PassPipeline((OrderNans(), HoldSmallTypes(saturate="f8e4m3fn"))).run(module)
-    # Dropout is the usual reason for a program that draws random numbers.
     hint = "; the model is in training mode: call model.eval() first" if training else ""
     parameters = finish(module, weights.parameters, hint)
     if mutations.reads or mutations.writes:
