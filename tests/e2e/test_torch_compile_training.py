@@ -99,3 +99,19 @@ def test_losses_and_weights_follow_eager(name):
     assert want[-1] < want[0]
     for one, other in zip(weights, own_weights, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=2e-4)
+
+
+def test_gradients_of_as_many_elements_as_a_mask_chooses():
+    """The forward graph returns how many there are, for the backward graph."""
+
+    def chosen(x, mask):
+        return torch.masked_select(x, mask) * 3
+
+    torch._dynamo.reset()
+    compiled = torch.compile(chosen, backend="eyas", fullgraph=True, dynamic=False)
+    for mask in (torch.tensor([True, False, True, True]), torch.tensor([False, False, True, False])):
+        x = torch.randn(4, requires_grad=True)
+        made = compiled(x, mask)
+        made.sum().backward()
+        torch.testing.assert_close(made, chosen(x, mask))
+        torch.testing.assert_close(x.grad, 3.0 * mask)
