@@ -20,8 +20,6 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(q k^T scale + mask) v. Only a given mask can hide a whole row, whose result is then 0."""
-    if dropout_p > 0.0:
-        return NotImplemented
     if enable_gqa and key.shape[-3] != query.shape[-3]:
         repeats = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
@@ -39,7 +37,7 @@ def scaled_dot_product_attention(
         else:
             scores = scores + attn_mask.to(scores.dtype)
         weights = safe_softmax(scores, -1)
-    return torch.matmul(weights, value)
+    return torch.matmul(torch.dropout(weights, dropout_p, True) if dropout_p > 0.0 else weights, value)
 
 
 def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:

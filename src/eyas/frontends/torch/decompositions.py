@@ -27,12 +27,14 @@ from eyas.frontends.torch import gradients as torch_gradients
 from eyas.frontends.torch import indexing as torch_indexing
 from eyas.frontends.torch import linear_algebra as torch_linear_algebra
 from eyas.frontends.torch import pooling as torch_pooling
+from eyas.frontends.torch import random as torch_random
 from eyas.frontends.torch import rare as torch_rare
 from eyas.frontends.torch import recurrent as torch_recurrent
 from eyas.frontends.torch import resize as torch_resize
 from eyas.frontends.torch import routing as torch_routing
 from eyas.frontends.torch import scalars as torch_scalars
 from eyas.frontends.torch import selection as torch_selection
+from eyas.frontends.torch import special as torch_special
 from eyas.frontends.torch import transformer as torch_transformer
 from eyas.frontends.torch.promises import keep_types
 
@@ -50,6 +52,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table = {
         **get_decomposition_table(),
         **torch_convolution.decompositions(),
+        **torch_random.decompositions(),
         **torch_rare.decompositions(),
         **torch_complex.decompositions(),
         **torch_edges.decompositions(),
@@ -58,6 +61,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **torch_recurrent.decompositions(),
         **torch_routing.decompositions(),
         **torch_selection.decompositions(),
+        **torch_special.decompositions(),
         **torch_transformer.decompositions(),
         aten._native_batch_norm_legit_no_training.default: batch_norm,
         aten._safe_softmax.default: torch_attention.safe_softmax,

@@ -37,7 +37,9 @@ def attention(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """Of query, key and value. The weights are computed once more, as torch's kernel does."""
+    """Of query, key and value. The weights are computed once more, as torch's kernel does; it drops none."""
+    if dropout_p > 0.0:
+        return NotImplemented
 
     def forward(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
