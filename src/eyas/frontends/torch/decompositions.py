@@ -79,6 +79,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
+    # torch takes this constant apart into memory that is filled, and that into constants.
+    table.pop(aten.full.default, None)
     for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars, torch_gradients):
         for op, first in source.decompositions().items():
             table[op] = _chain(first, table.get(op))
