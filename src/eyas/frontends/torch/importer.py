@@ -140,7 +140,9 @@ def _import_exported(
     early_text = keep_early_text(module)
     try:
         # Upstream takes no operators that it does not know.
-        PassPipeline((ConvertTypeOperators(), ConvertLinearAlgebra(), ConvertRecurrences(), ConvertChecks())).run(module)
+        PassPipeline((ConvertTypeOperators(), ConvertLinearAlgebra(), ConvertRecurrences(), ConvertChecks())).run(
+            module
+        )
         lower(module, TO_TORCH_BACKEND)
         PassPipeline(BETWEEN).run(module)
         lower(module, TO_LINALG)

@@ -22,6 +22,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.bitwise_right_shift.Scalar_Tensor: lambda x, y: torch.bitwise_right_shift(_like(x, y), y),
         aten.gcd.default: gcd,
         aten.lcm.default: lcm,
+        aten.pow.Scalar: lambda base, exponent: power(_beside(base, exponent), exponent),
         aten.pow.Tensor_Tensor: power,
     }
 
