@@ -271,7 +271,7 @@ def test_dynamic_rows_that_are_chosen_by_few():
     """The program reads a tensor of unknown size at places that it knows."""
     functions = list(DYNAMIC.values())
     model = Function(functions)
-    compiled = eyas.compile(model, (ROWS,), dynamic_shapes=({0: torch.export.Dim("n", min=3)},))
+    compiled = eyas.compile(model, (ROWS,), dynamic_shapes=(({0: torch.export.Dim("n", min=3)},),))
     for size in (5, 4, 3):
         same(compiled(ROWS[:size].contiguous()), model(ROWS[:size]))
 
@@ -299,7 +299,7 @@ def test_only_numbers():
     compare([lambda x: x.shape], ROWS)
     compare([lambda x: x.shape[0] * 2, lambda x: 3.5, lambda x: "name", lambda x: None], ROWS)
     model = Function([lambda x: x.shape[0], lambda x: 7])
-    compiled = eyas.compile(model, (ROWS,), dynamic_shapes=({0: torch.export.Dim("n", min=2)},))
+    compiled = eyas.compile(model, (ROWS,), dynamic_shapes=(({0: torch.export.Dim("n", min=2)},),))
     same(compiled(ROWS[:4].contiguous()), [4, 7])
 
 

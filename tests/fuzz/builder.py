@@ -188,7 +188,7 @@ def infer(op: Op, types: Sequence[TensorType], attrs: dict[str, Any], calls: int
     """The result's type: the op is evaluated on zeros at the sizes of each call."""
     shapes, dtype = [], ""
     for call in range(calls if not all(kind.is_static for kind in types) else 1):
-        made = op.evaluate([exact(np.zeros(kind.at(call), DTYPES[kind.dtype])) for kind in types], attrs)
+        made = (op.once or op.evaluate)([exact(np.zeros(kind.at(call), DTYPES[kind.dtype])) for kind in types], attrs)
         shapes.append(made.shape)
         dtype = made.dtype
     if max(int(np.prod(shape)) for shape in shapes) > LARGEST_RESULT or len(shapes[0]) > LARGEST_RANK:

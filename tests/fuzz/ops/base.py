@@ -45,6 +45,8 @@ class Op:
     jax: Lowering | None = None
     onnx: Lowering | None = None
     weight: int = 2
+    once: Callable[[list[Shadow], Attrs], Shadow] | None = None
+    """Evaluates without a bound, where that is quicker."""
     new_axes: int = 0
     """How many dimensions the result has more; axes are those of the result."""
 

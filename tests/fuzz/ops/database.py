@@ -13,6 +13,7 @@ PASSES = ("f32", "f16", "bf16", "int32", "int64", "uint8", "bool")
 LARGEST_SAMPLE = 4096
 
 
+@functools.lru_cache(maxsize=64)
 def samples(name: str, pass_: str):
     """All of them, the same in each process; nothing where the op has none of this type."""
     from tests.conformance.torch_ops import ops
@@ -28,7 +29,6 @@ def names() -> list[str]:
 
 
 def _build(b):
-    from tests.fuzz.graph import TensorType
     from tests.fuzz.lowering import from_torch_tensor
     from tests.fuzz.shadow import NAMES
 

@@ -23,15 +23,20 @@ MARGIN = 4.0
 """The worst case against the worst of a few random ones."""
 
 
-def row(
-    name: str, build: Any, function: Callable[..., Any], weight: int = 1, jax: Any = None, onnx: Any = None
-) -> None:
+def row(name: str, build: Any, function: Callable[..., Any], weight: int = 1) -> None:
     """An op of torch. `function` takes operands and attributes, as all lowerings do."""
 
     def lowering(args: Sequence[Any], attrs: dict[str, Any]) -> Any:
         return _chosen(function(args, attrs), attrs)
 
-    add(Op(name, build, lambda args, attrs: reference(lowering, args, attrs), lowering, jax, onnx, weight))
+    def evaluate(args: Sequence[Shadow], attrs: dict[str, Any]) -> Shadow:
+        return reference(lowering, args, attrs)
+
+    def once(args: Sequence[Shadow], attrs: dict[str, Any]) -> Shadow:
+        made = _call(lowering, [arg.value for arg in args], args, attrs)
+        return Shadow(made, ZERO, NAMES[made.dtype])
+
+    add(Op(name, build, evaluate, lowering, weight=weight, once=once))
 
 
 def _chosen(made: Any, attrs: dict[str, Any]) -> Any:
