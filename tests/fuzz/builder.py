@@ -171,7 +171,7 @@ class Builder:
             if AXES & attrs.keys() and types[0].rank and self.draw(3) == 3:
                 attrs["from_end"] = True
             kind = infer(op, types, attrs, self.calls)
-            if not takes(self.frontend, op, types, attrs):
+            if not takes(self.frontend, op, types, attrs, kind):
                 raise Unsuitable(op.name)
         except REFUSALS:
             del self.nodes[before:]

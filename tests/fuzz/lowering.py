@@ -247,7 +247,7 @@ def onnx_model(graph: Graph) -> Any:
     return helper.make_model(body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
 
 
-def takes(frontend: str, op: Op, types: Sequence[TensorType], attrs: dict[str, Any]) -> bool:
+def takes(frontend: str, op: Op, types: Sequence[TensorType], attrs: dict[str, Any], made: TensorType) -> bool:
     """Whether a framework has the op for these types."""
     if frontend == "onnx":
         emit = Emitter()
@@ -257,7 +257,7 @@ def takes(frontend: str, op: Op, types: Sequence[TensorType], attrs: dict[str, A
             op.onnx(emit, [f"v{place}" for place in range(len(types))], attrs)
         except ValueError:
             return False
-    if frontend == "torch" and any(kind.dtype in ("u16", "u64") for kind in types):
+    if frontend == "torch" and any(kind.dtype in ("u16", "u64") for kind in (*types, made)):
         return False  # not of the importer's types
     if frontend == "torch" and any(kind.dtype == "u32" for kind in types):
         try:
