@@ -42,6 +42,10 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 
+_LEAVES = (aten.full.default,)
+"""What the importer lowers well, and others end in: taken apart it would be memory that is filled, which is this."""
+
+
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """The importer's table with ours on top."""
     return {**_table(), **torch_routing.library_decompositions()}
@@ -50,7 +54,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 @functools.cache
 def _table() -> dict[Any, Callable[..., Any]]:
     table = {
-        **get_decomposition_table(),
+        **{op: theirs for op, theirs in get_decomposition_table().items() if op not in _LEAVES},
         **torch_convolution.decompositions(),
         **torch_random.decompositions(),
         **torch_rare.decompositions(),

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator
-from torch.export.graph_signature import ConstantArgument
+from torch.export.graph_signature import ConstantArgument, SymBoolArgument, SymFloatArgument, SymIntArgument
 from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_MLIR_TYPE_ASM, FxImporter
 
 from eyas.errors import FrontendError, UnsupportedOpError
@@ -183,6 +183,10 @@ def _check_nodes(program: torch.export.ExportedProgram, locations: Locations) ->
 
 
 def _drop_constant_outputs(program: torch.export.ExportedProgram) -> None:
-    """Results such as None or 3 are part of the result's tree; the function returns tensors only."""
+    """Results such as None or 3 are part of the result's tree; the function returns tensors and numbers only. The
+    importer knows numbers of one kind, and looks at what they are."""
     specs = program.graph_signature.output_specs
     specs[:] = [spec for spec in specs if not isinstance(spec.arg, ConstantArgument)]
+    for spec in specs:
+        if isinstance(spec.arg, (SymBoolArgument, SymFloatArgument)):
+            spec.arg = SymIntArgument(spec.arg.name)
