@@ -1,4 +1,4 @@
-// RUN: eyas opt %s --passes outline-loops{min-work=64},canonicalize,cse | filecheck %s
+// RUN: eyas opt %s --passes count-loops,outline-loops{min-work=64},canonicalize,cse | filecheck %s
 
 // Rows of %xs are read from the last to the first, rows of the result are written; the state is a row as well.
 // CHECK-LABEL: func.func @main

@@ -109,9 +109,7 @@ def _split(loops: Loops, h: Array, high: Number, norm: Number) -> Number:
     return row.get()
 
 
-def _take_pair(
-    loops: Loops, h: Array, v: Array, d: Array, e: Array, n: Number, high: Number, shift: Number
-) -> None:
+def _take_pair(loops: Loops, h: Array, v: Array, d: Array, e: Array, n: Number, high: Number, shift: Number) -> None:
     """Two eigenvalues of a block of two; a rotation makes it triangular if they are real."""
     before = high - 1
     w = h[high, before] * h[before, high]
