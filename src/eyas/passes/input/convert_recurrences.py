@@ -144,8 +144,8 @@ class _Recurrence:
         return value if value.type == self.element else arith.truncf(self.element, value)
 
     def _units(self, inputs: Sequence[_Input], types: Sequence[mlir.Type], make: _Make) -> list[mlir.Value]:
-        """One op on all units, [batch, units]. Vectors of units and of rows are repeated; of a tensor with gates, a pair
-        says which one is read."""
+        """One op on all units, [batch, units]. Vectors of units and of rows are repeated; of a tensor with gates, a
+        pair says which one is read."""
         b, n = mlir.AffineExpr.get_dim(0), mlir.AffineExpr.get_dim(1)
         both = mlir.AffineMap.get(2, 0, [b, n])
         maps, tensors = [], []
