@@ -8,6 +8,7 @@ import pytest
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper  # noqa: E402
+from tests.tools.onnx_nodes import check_node  # noqa: E402
 
 import eyas  # noqa: E402
 from eyas.errors import FrontendError  # noqa: E402
@@ -167,3 +168,20 @@ def test_dropout_without_a_seed_is_refused():
     model, _ = model_of("Dropout", inputs, {"y": (FLOAT, 1)})
     with pytest.raises(FrontendError, match=r"\(Dropout, .*seed"):
         eyas.compile(model)
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge"])
+@pytest.mark.parametrize("pads, axes", [([-1, 2, -2, 0, 1, -1], None), ([-2, -1], [2])])
+def test_negative_pads_cut(pads, axes, mode):
+    if mode == "edge":
+        pads = [-abs(pad) for pad in pads]
+    inputs = {"x": RNG.standard_normal((3, 4, 5)).astype(np.float32), "pads": np.int64(pads), "value": np.float32(2)}
+    inputs |= {"axes": np.int64(axes)} if axes else {}
+    constants = ["pads", "value", "axes"]
+    check_node("Pad", inputs, {"y": TensorProto.FLOAT}, constants=constants, dynamic=["x"], mode=mode)
+
+
+def test_maxima_of_bytes_are_unsigned():
+    x = RNG.integers(0, 256, (1, 5, 9, 8)).astype(np.uint8)
+    options = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    check_node("MaxPool", {"x": x}, {"y": TensorProto.UINT8, "places": TensorProto.INT64}, **options)

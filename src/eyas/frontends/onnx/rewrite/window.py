@@ -115,7 +115,13 @@ def lp_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer's indices count within an image, by rows; ONNX's within the tensor, and by columns if asked for."""
-    if b.type_of(node.input[0]) == onnx.TensorProto.UINT8 and b.rank_of(node.output[0]) is not None:
+    kind = b.type_of(node.input[0])
+    if kind in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8) and _has_result(node, 1):
+        # The importer compares them as floats where it has to find places; bytes are exact in those.
+        options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
+        values, places = b.add_many("MaxPool", 2, b.cast(node.input[0], onnx.TensorProto.FLOAT), **options)
+        return [result for result, name in zip((b.cast(values, kind), places), node.output, strict=True) if name]
+    if kind == onnx.TensorProto.UINT8 and b.rank_of(node.output[0]) is not None:
         return _max_pool_of_bytes(node, b)
     shape = b.shape_of(node.input[0])
     if (
@@ -151,10 +157,10 @@ def _max_pool_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str]:
     value = b.add("Sub", operator(b, "EyasWiden", x, x, kinds.INT32, unsigned=1), half)
     value = operator(b, "EyasNarrow", value, x, kinds.INT8)
     options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
-    pooled, *places = b.add_many("MaxPool", 1 + _has_result(node, 1), value, **options)
+    pooled = b.add("MaxPool", value, **options)
     b.declare(pooled, y, kinds.INT8)
     wide = b.add("Add", operator(b, "EyasWiden", pooled, y, kinds.INT32, unsigned=0), half)
-    return [operator(b, "EyasNarrow", wide, y, kinds.UINT8), *places]
+    return [operator(b, "EyasNarrow", wide, y, kinds.UINT8)]
 
 
 def _has_result(node: onnx.NodeProto, index: int) -> bool:
