@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute
-from eyas.frontends.onnx.types import operator
 
 # Ends the name of a node whose indices the importer counts within each image.
 _BY_IMAGE = "_by_image"
@@ -115,20 +114,12 @@ def lp_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer's indices count within an image, by rows; ONNX's within the tensor, and by columns if asked for."""
-    kind = b.type_of(node.input[0])
-    if kind in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8) and _has_result(node, 1):
-        # The importer compares them as floats where it has to find places; bytes are exact in those.
-        options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
-        values, places = b.add_many("MaxPool", 2, b.cast(node.input[0], onnx.TensorProto.FLOAT), **options)
-        return [result for result, name in zip((b.cast(values, kind), places), node.output, strict=True) if name]
-    if kind == onnx.TensorProto.UINT8 and b.rank_of(node.output[0]) is not None:
-        return _max_pool_of_bytes(node, b)
     shape = b.shape_of(node.input[0])
-    if (
-        shape is None
-        or node.name.endswith(_BY_IMAGE)
-        or not (_has_result(node, 1) or attribute(node, "storage_order", 0))
-    ):
+    if node.name.endswith(_BY_IMAGE):
+        return None
+    if b.type_of(node.input[0]) in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8):
+        return _max_pool_of_bytes(node, b)
+    if shape is None or not (_has_result(node, 1) or attribute(node, "storage_order", 0)):
         return None
     options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
     options["storage_order"] = 0
@@ -150,17 +141,26 @@ def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [value for value, name in zip((values, result), node.output, strict=False) if name]
 
 
-def _max_pool_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str]:
-    """The importer compares bytes as signed ones: their upper half goes below zero and comes back."""
-    half, (x, y) = b.constant(128, np.int32), (node.input[0], node.output[0])
-    kinds = onnx.TensorProto
-    value = b.add("Sub", operator(b, "EyasWiden", x, x, kinds.INT32, unsigned=1), half)
-    value = operator(b, "EyasNarrow", value, x, kinds.INT8)
+def _max_pool_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer compares bytes as signed ones and pads some with zeros: they are made signed, and padded here."""
+    x, kind, int8 = node.input[0], b.type_of(node.input[0]), onnx.TensorProto.INT8
     options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
-    pooled = b.add("MaxPool", value, **options)
-    b.declare(pooled, y, kinds.INT8)
-    wide = b.add("Add", operator(b, "EyasWiden", pooled, y, kinds.INT32, unsigned=0), half)
-    return [operator(b, "EyasNarrow", wide, y, kinds.UINT8)]
+    pads, auto = options.get("pads", [0]), attribute(node, "auto_pad", "NOTSET")
+    if _has_result(node, 1) or options.get("ceil_mode", 0) or auto.startswith("SAME"):
+        values, *places = b.add_many("MaxPool", len(node.output), b.cast(x, onnx.TensorProto.FLOAT), **options)
+        return [b.cast(values, kind), *places]
+    if kind == int8 and not any(pads):
+        return None
+    middle = b.constant(128, np.int16)
+    wide = onnx.TensorProto.INT16
+    if kind != int8:
+        x = b.cast(b.add("Sub", b.cast(x, wide), middle), int8)
+    if any(pads):
+        rank = len(pads) // 2
+        around = [0, 0, *pads[:rank], 0, 0, *pads[rank:]]
+        x = b.add("Pad", x, b.constant(around, np.int64), b.constant(-128, np.int8))
+    x = b.add("MaxPool", x, **{name: value for name, value in options.items() if name not in ("pads", "auto_pad")})
+    return [x if kind == int8 else b.cast(b.add("Add", b.cast(x, wide), middle), kind)]
 
 
 def _has_result(node: onnx.NodeProto, index: int) -> bool:
