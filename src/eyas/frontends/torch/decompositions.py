@@ -22,15 +22,18 @@ from eyas.frontends.torch import everyday as torch_everyday
 from eyas.frontends.torch import exact as torch_exact
 from eyas.frontends.torch import fallback as torch_fallback
 from eyas.frontends.torch import fourier as torch_fourier
+from eyas.frontends.torch import gradients as torch_gradients
 from eyas.frontends.torch import indexing as torch_indexing
 from eyas.frontends.torch import linear_algebra as torch_linear_algebra
 from eyas.frontends.torch import pooling as torch_pooling
+from eyas.frontends.torch import random as torch_random
 from eyas.frontends.torch import rare as torch_rare
 from eyas.frontends.torch import recurrent as torch_recurrent
 from eyas.frontends.torch import resize as torch_resize
 from eyas.frontends.torch import routing as torch_routing
 from eyas.frontends.torch import scalars as torch_scalars
 from eyas.frontends.torch import selection as torch_selection
+from eyas.frontends.torch import special as torch_special
 from eyas.frontends.torch import transformer as torch_transformer
 from eyas.frontends.torch.promises import keep_types
 
@@ -48,6 +51,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table = {
         **get_decomposition_table(),
         **torch_convolution.decompositions(),
+        **torch_random.decompositions(),
         **torch_rare.decompositions(),
         **torch_complex.decompositions(),
         **torch_edges.decompositions(),
@@ -56,6 +60,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **torch_recurrent.decompositions(),
         **torch_routing.decompositions(),
         **torch_selection.decompositions(),
+        **torch_special.decompositions(),
         **torch_transformer.decompositions(),
         aten._native_batch_norm_legit_no_training.default: batch_norm,
         aten._safe_softmax.default: safe_softmax,
@@ -73,7 +78,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
-    for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars):
+    for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars, torch_gradients):
         for op, first in source.decompositions().items():
             table[op] = _chain(first, table.get(op))
     typed = {op: keep_types(op, made) if made.__module__.startswith("eyas.") else made for op, made in table.items()}
@@ -101,8 +106,6 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(q k^T scale + mask) v. Only a given mask can hide a whole row, whose result is then 0."""
-    if dropout_p > 0.0:
-        return NotImplemented
     if enable_gqa and key.shape[-3] != query.shape[-3]:
         repeats = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
@@ -120,7 +123,7 @@ def scaled_dot_product_attention(
         else:
             scores = scores + attn_mask.to(scores.dtype)
         weights = safe_softmax(scores, -1)
-    return torch.matmul(weights, value)
+    return torch.matmul(torch.dropout(weights, dropout_p, True) if dropout_p > 0.0 else weights, value)
 
 
 def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
