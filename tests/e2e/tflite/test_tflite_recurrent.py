@@ -91,12 +91,13 @@ def lstm(
 
 def both_ways(program: Program) -> None:
     for merged in (False, True):
-        given = [program.input((BATCH, TIME, INPUTS), low=-1, high=1)]
+        batch = 1 if merged else BATCH  # LiteRT mixes up larger ones that are merged
+        given = [program.input((batch, TIME, INPUTS), low=-1, high=1)]
         for _ in range(2):
             given += gates(program, INPUTS, UNITS, UNITS, coupled=False, peepholes=False, kind="FLOAT32")
             given += [LEFT_OUT, LEFT_OUT]
-        given += [state(program, BATCH, UNITS) for _ in range(4)] + [LEFT_OUT] * 9
-        one = ((BATCH, TIME, UNITS * (2 if merged else 1)), "FLOAT32")
+        given += [state(program, batch, UNITS) for _ in range(4)] + [LEFT_OUT] * 9
+        one = ((batch, TIME, UNITS * (2 if merged else 1)), "FLOAT32")
         options = {"MergeOutputs": merged, "FusedActivationFunction": TANH}
         name = "BIDIRECTIONAL_SEQUENCE_LSTM"
         program.op(f"LSTM both {merged}", name, given, *[one] * (1 if merged else 2), TimeMajor=False, **options)
@@ -105,6 +106,7 @@ def both_ways(program: Program) -> None:
             given += [real(program, UNITS, INPUTS), real(program, UNITS, UNITS), real(program, UNITS)]
             given += [state(program, BATCH, UNITS)]
         given += [LEFT_OUT] * 3
+        one = ((BATCH, TIME, UNITS * (2 if merged else 1)), "FLOAT32")
         name = "BIDIRECTIONAL_SEQUENCE_RNN"
         program.op(f"RNN both {merged}", name, given, *[one] * (1 if merged else 2), **options)
 

@@ -205,7 +205,8 @@ def svdf(call: Call) -> Any:
         if np.dtype(bias.dtype).kind != "f":
             bias = known(g, bias, "bias").astype(np.float32) * scale_of(call.type(4)) * scale_of(call.type(2))
         total = g.add("Add", total, bias)
-    return _leave(call, activate(g, total, call.activation), 0)
+    # Of integers LiteRT leaves the activation to the range of the result.
+    return quantize(g, total, call.result) if is_quantized(call.result) else activate(g, total, call.activation)
 
 
 def _over_time(g: Graph, sequence: Any, states: Sequence[Any], step: Step, backwards: bool) -> tuple[Any, list[Any]]:
