@@ -258,6 +258,10 @@ def hybrids(program: Program) -> None:
             ]
             program.op(f"CONV_2D {batch} {per_channel}", "CONV_2D", given, ((batch, 7, 6, 5), "FLOAT32"), **options)
         given = [x, weights(program, (1, 3, 3, 8), "INT8", 3, 8)[0], program.constant(program.array((8,)))]
+        for stride in (1, 2):
+            pixel = [x, weights(program, (5, 1, 1, 8), "INT8", 0, 5)[0], program.constant(program.array((5,)))]
+            result = ((batch, 8 // stride if stride == 2 else 7, 6 // stride, 5), "FLOAT32")
+            program.op(f"CONV_2D 1x1 {batch} {stride}", "CONV_2D", pixel, result, **window((stride,) * 2, (1, 1), SAME))
         label = f"DEPTHWISE_CONV_2D {batch}"
         program.op(label, "DEPTHWISE_CONV_2D", given, ((batch, 7, 6, 8), "FLOAT32"), DepthMultiplier=1, **options)
         shape = (batch, 14, 12, 5)

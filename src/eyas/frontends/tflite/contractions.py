@@ -71,10 +71,14 @@ def _convolve(call: Call, kernel: Any, axis: int, groups: int) -> Any:
 
 
 def _convolve_hybrid(call: Call, kernel: Any, axis: int, window: Window, groups: int) -> Any:
-    """Floats are rounded to 8 bits, each image by itself: of one image the sums are of integers."""
+    """Floats are rounded to 8 bits, each image by itself: of one image the sums are of integers.
+
+    Where a window is one pixel and none is left out, LiteRT sees a product of rows, and rounds each pixel by itself.
+    """
     g, bias = call.g, _real_bias(call, 2)
-    if dims_of(call.input(0))[0] != 1:
-        x = round_inputs(g, call.input(0), range(1, 4))
+    is_product = dims_of(kernel)[2:] == (1, 1) and window.strides == (1, 1) and groups == 1
+    if dims_of(call.input(0))[0] != 1 or is_product:
+        x = round_inputs(g, call.input(0), [3] if is_product else range(1, 4))
         return windows.convolve(g, x, _real_kernel(call, kernel, axis), bias, window, groups)
     steps, scale, zero = g.add_many("DynamicQuantizeLinear", 3, g.transpose(call.input(0), channels_first(4)))
     options = window.attributes(g, steps, [g.size(kernel, 2), g.size(kernel, 3)])
