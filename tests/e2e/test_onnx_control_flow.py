@@ -225,6 +225,7 @@ def test_rows_without_a_bound_are_refused():
     with pytest.raises(UnsupportedOpError, match=r"\(Loop, .*scan outputs but no trip count"):
         compile_text(text)
 
+
 TRANSPOSE_IN_A_BRANCH = """func.func @main(%c: tensor<i1>, %x: tensor<1x8xf32>, %w: tensor<1x8xf32>) -> tensor<1x1xf32> {
   %zero = arith.constant 0.0 : f32
   %chosen = tensor.extract %c[] : tensor<i1>

@@ -29,9 +29,7 @@ class Traceable(TorchFunctionMode):
         return func(*args, **kwargs) if made is NotImplemented else made
 
 
-def all_close(
-    x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Any:
+def all_close(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are near to each other."""
     return torch.isclose(x, other, rtol, atol, equal_nan).all().item()
 
