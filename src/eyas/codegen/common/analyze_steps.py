@@ -169,14 +169,19 @@ class StepAnalysis(NestAnalysis):
         self._copy_out(start, storage)
 
     def _copy_states(self) -> None:
-        """After everything else of a step, so that no nest reads a state of the next one."""
-        for position, storage in self.states.items():
-            value = self.end.operands[position]
-            if value == self.carried[position]:
-                continue
-            if value not in self.made_by and self._reads_states(self.places.get(value)):
-                raise Unsupported("a state becomes another state, or a part of one")
-            self._copy_out(value, storage)
+        """After everything else of a step, so that no nest reads a state of the next one. What is a state already, or a
+        part of one, is kept elsewhere until all of them have been read."""
+        kept: dict[int, Storage] = {}
+        following = {position: self.end.operands[position] for position in self.states}
+        for position, value in following.items():
+            if value != self.carried[position] and self._reads_states(self.places.get(value)):
+                kept[position] = replace(self.states[position], name=f"kept{position}")
+                self._copy_out(value, kept[position])
+        for position, value in following.items():
+            if position in kept:
+                self._copy(whole(kept[position]), self.states[position])
+            elif value != self.carried[position]:
+                self._copy_out(value, self.states[position])
 
     def _reads_states(self, place: object) -> bool:
         """Whether what is in a place is in a state."""
