@@ -187,8 +187,17 @@ def loop() -> Case:
     return Case(Steps().eval(), (torch.randn(12, 1, 256),))
 
 
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(16, 24)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)[0]
+
+
 def layer() -> Case:
-    return Case(nn.LSTM(16, 24).eval(), (torch.randn(12, 2, 16),))
+    return Case(Layer().eval(), (torch.randn(12, 2, 16),))
 
 
 CASES: dict[str, Callable[[], Case]] = {
