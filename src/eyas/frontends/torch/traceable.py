@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
-from eyas.frontends.torch.linear_algebra import operators  # noqa: F401
+from eyas.frontends.torch.linear_algebra.least_squares import lstsq
 
 Tensor = torch.Tensor
 
@@ -78,4 +78,5 @@ _FORMS: dict[Any, Callable[..., Any]] = {
     Tensor.equal: equal,
     F.gaussian_nll_loss: gaussian_nll_loss,
     F.one_hot: one_hot,
+    torch.linalg.lstsq: lstsq,
 }
