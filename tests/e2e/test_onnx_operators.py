@@ -176,10 +176,3 @@ def test_dropout_outside_training_keeps_everything():
     y, mask = run(model, {"x": x})
     np.testing.assert_array_equal(y, x)
     assert mask.shape == x.shape and mask.all()
-
-
-def test_dropout_without_a_seed_is_refused():
-    inputs = {"x": normal(4), "ratio": np.array(0.5, np.float32), "training": np.array(True)}
-    model, _ = model_of("Dropout", inputs, {"y": (FLOAT, 1)})
-    with pytest.raises(FrontendError, match=r"\(Dropout, .*seed"):
-        eyas.compile(model)

@@ -54,6 +54,7 @@ PASSES: dict[str, str] = {
     "convert-row-updates": "passes.input.convert_row_updates",
     "convert-checks": "passes.input.convert_checks",
     "convert-linear-algebra": "passes.input.convert_linear_algebra",
+    "convert-random": "passes.input.convert_random",
     "convert-sizes": "passes.input.convert_sizes",
     "convert-products": "passes.input.convert_products",
     "convert-trees": "passes.input.convert_trees",

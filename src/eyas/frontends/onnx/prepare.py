@@ -103,6 +103,11 @@ def set_shapes(model: OnnxModel, shapes: Mapping[str, Any], examples: Mapping[st
                 f" symbols: {', '.join(sorted(known)) or 'none'}"
             )
     for name, value in inputs.items():
+        tensor = value.type.tensor_type
+        if value.type.WhichOneof("value") == "tensor_type" and not tensor.HasField("shape"):
+            _set_rank(tensor, shapes.get(name), examples.get(name))
+    symbols = {**_seen_symbols(inputs, examples, set(shapes)), **symbols}
+    for name, value in inputs.items():
         dims = value.type.tensor_type.shape.dim
         wanted: dict[int, Any] = {}
         if name in examples:
@@ -123,6 +128,32 @@ def set_shapes(model: OnnxModel, shapes: Mapping[str, Any], examples: Mapping[st
         for output in model.proto.graph.output:
             for dim in output.type.tensor_type.shape.dim:
                 dim.Clear()
+
+
+def _set_rank(tensor: onnx.TypeProto.Tensor, shape: Any, example: Any) -> None:
+    """Gives an input without a shape the rank that an example or a full shape tells."""
+    if shape is not None and not isinstance(shape, Mapping):
+        rank = len(shape)
+    elif example is not None:
+        rank = np.ndim(example)
+    else:
+        return
+    tensor.shape.SetInParent()
+    for _ in range(rank):
+        tensor.shape.dim.add()
+
+
+def _seen_symbols(
+    inputs: Mapping[str, onnx.ValueInfoProto], examples: Mapping[str, Any], kept: set[str]
+) -> dict[str, int]:
+    """Sizes of symbols in the examples: they hold for inputs without an example too. Some exporters give dimensions
+    that differ one name, which then says nothing."""
+    found: dict[str, set[int]] = {}
+    for name, example in examples.items():
+        for dim, size in zip(inputs[name].type.tensor_type.shape.dim, np.shape(example), strict=False):
+            if dim.dim_param and dim.dim_param not in kept:
+                found.setdefault(dim.dim_param, set()).add(size)
+    return {symbol: sizes.pop() for symbol, sizes in found.items() if len(sizes) == 1}
 
 
 def modernize(model: OnnxModel, wanted: int = upgrade.COMMON) -> None:
@@ -346,7 +377,7 @@ def _problem(type_: onnx.TypeProto) -> str | None:
     if dtype_of(type_.tensor_type.elem_type) is None:
         return _bad_type(type_.tensor_type.elem_type)
     if not type_.tensor_type.HasField("shape"):
-        return "has an unknown rank; give its inputs' shapes with dynamic_shapes"
+        return "has an unknown rank"
     return None
 
 

@@ -26,6 +26,7 @@ from eyas.frontends.torch import gradients as torch_gradients
 from eyas.frontends.torch import indexing as torch_indexing
 from eyas.frontends.torch import linear_algebra as torch_linear_algebra
 from eyas.frontends.torch import pooling as torch_pooling
+from eyas.frontends.torch import random as torch_random
 from eyas.frontends.torch import rare as torch_rare
 from eyas.frontends.torch import recurrent as torch_recurrent
 from eyas.frontends.torch import resize as torch_resize
@@ -54,6 +55,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table = {
         **{op: theirs for op, theirs in get_decomposition_table().items() if op not in _LEAVES},
         **torch_convolution.decompositions(),
+        **torch_random.decompositions(),
         **torch_rare.decompositions(),
         **torch_complex.decompositions(),
         **torch_edges.decompositions(),
@@ -108,8 +110,6 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(q k^T scale + mask) v. Only a given mask can hide a whole row, whose result is then 0."""
-    if dropout_p > 0.0:
-        return NotImplemented
     if enable_gqa and key.shape[-3] != query.shape[-3]:
         repeats = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
@@ -127,7 +127,7 @@ def scaled_dot_product_attention(
         else:
             scores = scores + attn_mask.to(scores.dtype)
         weights = safe_softmax(scores, -1)
-    return torch.matmul(weights, value)
+    return torch.matmul(torch.dropout(weights, dropout_p, True) if dropout_p > 0.0 else weights, value)
 
 
 def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:

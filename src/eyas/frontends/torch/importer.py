@@ -39,6 +39,7 @@ from eyas.ir.locations import describe_location
 from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_linear_algebra import ConvertLinearAlgebra
+from eyas.passes.input.convert_random import ConvertRandom
 from eyas.passes.input.convert_recurrences import ConvertRecurrences
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
@@ -52,6 +53,8 @@ TO_TORCH_BACKEND = (
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
+# Upstream takes no operators that it does not know, such as ours.
+BEFORE = (ConvertTypeOperators(), ConvertLinearAlgebra(), ConvertRecurrences(), ConvertChecks(), ConvertRandom())
 # Between the two: what upstream's lowering to linalg does wrong, or does not know.
 BETWEEN = (ConvertRowUpdates(), ConvertDynamicViews(), ConvertTorchControlFlow())
 
@@ -139,10 +142,7 @@ def _import_exported(
     module = importer.module
     early_text = keep_early_text(module)
     try:
-        # Upstream takes no operators that it does not know.
-        PassPipeline((ConvertTypeOperators(), ConvertLinearAlgebra(), ConvertRecurrences(), ConvertChecks())).run(
-            module
-        )
+        PassPipeline(BEFORE).run(module)
         lower(module, TO_TORCH_BACKEND)
         PassPipeline(BETWEEN).run(module)
         lower(module, TO_LINALG)
@@ -150,7 +150,6 @@ def _import_exported(
         raise _FailedAt(error, failed_node(program, error)) from error
     # torch rounds to this type in a way of its own.
     PassPipeline((OrderNans(), HoldSmallTypes(saturate="f8e4m3fn"))).run(module)
-    # Dropout is the usual reason for a program that draws random numbers.
     hint = "; the model is in training mode: call model.eval() first" if training else ""
     parameters = finish(module, weights.parameters, hint)
     if mutations.reads or mutations.writes:

@@ -49,7 +49,6 @@ class Recurrence(NestStrategy):
         grid = (GridAxis(0, max(kernel.block, 1)),) if kernel.common else ()
         return cls(kernel, Schedule(tiles, grid, block=block))
 
-
     @property
     def packable(self) -> tuple[Panels, ...]:
         """Weights of products, which every step reads in the same order."""

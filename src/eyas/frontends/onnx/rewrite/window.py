@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute
-from eyas.frontends.onnx.types import operator
 
 # Ends the name of a node whose indices the importer counts within each image.
 _BY_IMAGE = "_by_image"
