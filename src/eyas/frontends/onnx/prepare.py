@@ -18,12 +18,13 @@ from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx.functions import function_of
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, declare_loop_results, separate, subgraphs
 from eyas.frontends.onnx.symbolic import settle
-from eyas.frontends.onnx.upgrade import upgrade
+from eyas.frontends.onnx.upgrade import is_old, upgrade
 
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
 
 _RISKY_OPS = frozenset({"Einsum", "Unique"})
+_RANKS = {"Gemm": 2, "GRU": 3, "LSTM": 3, "RNN": 3}
 _RISKY_TYPES = ("u16", "u32", "u64", "c64", "c128")
 
 
@@ -157,8 +158,8 @@ def _seen_symbols(
 
 
 def modernize(model: OnnxModel) -> None:
-    """Writes operators of opsets 7 to 12 as opset 13 has them."""
-    if not 7 <= opset_versions(model).get("", 0) < 13:
+    """Writes operators of opsets 7 to 16 as opset 17 has them."""
+    if not is_old(opset_versions(model).get("", 0)):
         return
     known = replace(model)
     with contextlib.suppress(FrontendError):
@@ -200,6 +201,17 @@ def contradiction(model: OnnxModel) -> str | None:
         _update(replace(model), lambda proto: onnx.shape_inference.infer_shapes(proto, strict_mode=True))
     except onnx.shape_inference.InferenceError as error:
         return str(error).splitlines()[0]
+    return _wrong_rank(model)
+
+
+def _wrong_rank(model: OnnxModel) -> str | None:
+    """What onnx does not look at."""
+    values = values_of(model.proto.graph)
+    for node in model.proto.graph.node:
+        rank = _RANKS.get(node.op_type)
+        type_ = values[node.input[0]].type.tensor_type if rank and node.input[0] in values else None
+        if type_ is not None and type_.HasField("shape") and len(type_.shape.dim) != rank:
+            return f"{describe_node(node, model)} takes {rank} dimensions, and gets {len(type_.shape.dim)}"
     return None
 
 

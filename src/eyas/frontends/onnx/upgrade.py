@@ -1,4 +1,4 @@
-"""Models of opsets 7 to 12 in the words of opset 13: attributes that became inputs, defaults and meanings that changed.
+"""Models of opsets 7 to 16 in the words of opset 17: attributes that became inputs, defaults and meanings that changed.
 
 All rules and the importer know one form of each operator then. Most operators only took more types in between; those
 that did not are listed here. onnx's own converter lacks several of them and knows no operators of other domains.
@@ -16,21 +16,36 @@ from onnx import TensorProto, helper, numpy_helper
 from eyas.frontends.onnx.file import OnnxModel
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes
 
-_OLDEST, _WANTED = 7, 13
+_OLDEST, _WANTED = 7, 17
+# The last opset that changed the form of operators; what came after it changed types and one default.
+_LAST_FORM = 13
+
+
+def is_old(version: int) -> bool:
+    """Whether a model of this opset can be written as one of a newer one here."""
+    return _OLDEST <= version < _WANTED
 
 
 def upgrade(model: OnnxModel, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Writes a model of an older opset as one of opset 13; others stay as they are. `types` are what is known."""
+    """Writes a model of an older opset as one of opset 17; others stay as they are. `types` are what is known."""
     for opset in model.proto.opset_import:
-        if opset.domain not in ("", "ai.onnx") or not _OLDEST <= opset.version < _WANTED:
+        if opset.domain not in ("", "ai.onnx") or not is_old(opset.version):
             continue
         if opset.version < 9 and any(node.op_type == "Scan" for node in all_nodes(model.proto.graph)):
             # Scan lost its batch dimension in opset 9, for which there is a rule of its own.
             continue
-        for graph in all_graphs(model.proto.graph):
+        for graph in all_graphs(model.proto.graph) if opset.version < _LAST_FORM else ():
             _Upgrade(model, opset.version, types).run(graph)
+        nodes = [node for node in all_nodes(model.proto.graph) if node.domain in ("", "ai.onnx")]
         model.written_opset = model.written_opset or opset.version
-        opset.version = _WANTED
+        # Training with statistics had five results before opset 14, for which there is no newer form.
+        is_training = any(node.op_type == "BatchNormalization" and len(node.output) > 1 for node in nodes)
+        if opset.version < 16:
+            for node in nodes:
+                if node.op_type == "RoiAlign":
+                    mode = helper.make_attribute("coordinate_transformation_mode", "output_half_pixel")
+                    node.attribute.append(mode)
+        opset.version = _LAST_FORM if is_training and opset.version < 14 else _WANTED
 
 
 class _Upgrade:
