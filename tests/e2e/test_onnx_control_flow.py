@@ -304,3 +304,29 @@ def test_conditions_of_the_host():
       >
     }"""
     check(text, (np.ones((2, 2), np.float32),), (np.ones((3, 2), np.float32),))
+
+
+TRANSPOSE_IN_A_BRANCH = """func.func @main(%c: tensor<i1>, %x: tensor<1x8xf32>, %w: tensor<1x8xf32>) -> tensor<1x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %chosen = tensor.extract %c[] : tensor<i1>
+  %empty = tensor.empty() : tensor<1x1xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x1xf32>) -> tensor<1x1xf32>
+  %result = scf.if %chosen -> (tensor<1x1xf32>) {
+    %into = tensor.empty() : tensor<8x1xf32>
+    %turned = linalg.transpose ins(%w : tensor<1x8xf32>) outs(%into : tensor<8x1xf32>) permutation = [1, 0]
+    %product = linalg.matmul ins(%x, %turned : tensor<1x8xf32>, tensor<8x1xf32>) outs(%start : tensor<1x1xf32>) -> tensor<1x1xf32>
+    scf.yield %product : tensor<1x1xf32>
+  } else {
+    scf.yield %start : tensor<1x1xf32>
+  }
+  return %result : tensor<1x1xf32>
+}"""  # noqa: E501
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+def test_transpose_of_unit_dimensions_in_a_branch(target):
+    """It becomes a view, which has no place between dispatches there."""
+    module = eyas.compile(TRANSPOSE_IN_A_BRANCH, target=target)
+    x, w = (np.random.default_rng(seed).normal(size=(1, 8)).astype(np.float32) for seed in (0, 1))
+    np.testing.assert_allclose(module(np.array(True), x, w), x @ w.T, rtol=1e-5)
+    np.testing.assert_array_equal(module(np.array(False), x, w), [[0]])

@@ -154,7 +154,7 @@ def explain_failure(module: mlir.Module, error: mlir.MLIRError) -> FrontendError
     return FrontendError(f"lowering failed: {_one_line(str(error))}")
 
 
-_NAMED_OPERATOR = re.compile(r'torch\.operator"?.*?"(?:torch\.)?((?:aten|prims|onnx|quantized|torchvision)\.[\w.]+)"')
+_NAMED_OPERATOR = re.compile(r'torch\.operator"?.*?"(?:torch\.)?(?!torch\.)(\w+\.[\w.]+)"')
 _FAILED = re.compile(r"failed to legalize operation '([\w.]+)'|unsupported by backend contract: .*?'(torch[\w.]+)'")
 
 

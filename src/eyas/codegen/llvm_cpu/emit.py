@@ -43,31 +43,44 @@ class _KernelEmitter:
     def emit(self) -> None:
         bounds = {axis.loop: self._grid_bounds(position) for position, axis in enumerate(self.schedule.grid)}
         loops = self.kernel.nests[-1].loops if self.kernel.nests else []
-        work = list(zip(self.kernel.nests, self.schedule.tiles, strict=True))
 
         def bounds_of(loop: int) -> tuple[mlir.Value, mlir.Value]:
             return bounds.get(loop) or (self.at.index(0), self.memory.size(loops[loop]))
 
-        def run_nests(nests: list[tuple[Nest, Tile]], shared: Indices, bounds: dict[int, tuple]) -> None:
-            for nest, tile in nests:
+        def run_nests(numbers: range, shared: Indices, bounds: dict[int, tuple]) -> None:
+            for number in numbers:
+                nest, tile = self.kernel.nests[number], self.schedule.tiles[number]
                 indices = shared + [None] * (len(nest.loops) - len(shared))
                 self.emitter(self, nest, tile, bounds).emit(indices)
 
+        def run_steps(first: int, shared: Indices, bounds: dict[int, tuple]) -> None:
+            steps, end = self.kernel.steps, len(self.kernel.nests)
+            if steps is None:
+                run_nests(range(first, end), shared, bounds)
+                return
+            run_nests(range(first, steps.first), shared, bounds)
+            with self.loop(self.at.index(0), self.memory.size(steps.count), 1) as index:
+                anchor = arith.ConstantOp(mlir.IndexType.get(), 0)  # scalars that a step needs come before it
+                self.memory.step = (steps.index, index, mlir.InsertionPoint(anchor))
+                run_nests(range(steps.first, steps.last), shared, bounds)
+            self.memory.leave_steps()
+            run_nests(range(steps.last, end), shared, bounds)
+
         def run_blocks(shared: Indices) -> None:
             block, loop, first = self.kernel.block, self.kernel.shared, self.kernel.first
-            run_nests(work[:first], shared, {outer: bounds[outer] for outer in bounds if outer < loop})
+            run_nests(range(first), shared, {outer: bounds[outer] for outer in bounds if outer < loop})
             low, high = bounds_of(loop)
             with self.loop(low, high, block) as start:
                 end = arith.MinSIOp(arith.AddIOp(start, self.at.index(block)).result, high).result
                 self.memory.block_start = (loop, start)
-                run_nests(work[first:], shared, {**bounds, loop: (start, end)})
+                run_steps(first, shared, {**bounds, loop: (start, end)})
 
         def enter(loop: int, shared: Indices) -> None:
             if loop == self.kernel.shared:
                 if self.kernel.block:
                     run_blocks(shared)
                 else:
-                    run_nests(work, shared, bounds)
+                    run_steps(0, shared, bounds)
                 return
             low, high = bounds_of(loop)
             with self.loop(low, high, 1) as index:

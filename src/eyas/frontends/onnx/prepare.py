@@ -14,11 +14,11 @@ import onnx.shape_inference
 import onnx.version_converter
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
+from eyas.frontends.onnx import upgrade
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx.functions import function_of
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, declare_loop_results, separate, subgraphs
 from eyas.frontends.onnx.symbolic import settle
-from eyas.frontends.onnx.upgrade import is_old, upgrade
 
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
@@ -157,15 +157,15 @@ def _seen_symbols(
     return {symbol: sizes.pop() for symbol, sizes in found.items() if len(sizes) == 1}
 
 
-def modernize(model: OnnxModel) -> None:
-    """Writes operators of opsets 7 to 16 as opset 17 has them."""
-    if not is_old(opset_versions(model).get("", 0)):
+def modernize(model: OnnxModel, wanted: int = upgrade.COMMON) -> None:
+    """Writes operators of older opsets, from 7 on, as a newer one has them."""
+    if not upgrade.OLDEST <= opset_versions(model).get("", 0) < max(wanted, upgrade.SAME):
         return
     known = replace(model)
     with contextlib.suppress(FrontendError):
         # Ranks and types tell forms apart; what they are not known for gets the general one.
         _infer_shapes(known)
-    upgrade(model, {name: value.type for name, value in values_of(known.proto.graph).items()})
+    upgrade.upgrade(model, {name: value.type for name, value in values_of(known.proto.graph).items()}, wanted)
 
 
 def values_of(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:

@@ -28,7 +28,34 @@ def _end(end: int, size: int, step: int) -> int | None:
     return None if step < 0 and end < -size else end
 
 
-def pad_wrapped(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+def pad(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Negative pads cut; pads that repeat the tensor's own elements are gathers along each axis."""
+    pads = b.value_of(operand(node, 1)) if operand(node, 1) else None
+    if pads is not None and b.opset >= 13 and b.rank_of(node.input[0]) is not None and min(pads, default=0) < 0:
+        return _cut(node, pads, b)
+    return _pad_wrapped(node, b)
+
+
+def _cut(node: onnx.NodeProto, pads: np.ndarray, b: Builder) -> list[str] | None:
+    """Cut first, pad then. Cuts and pads of one axis would meet in modes that repeat elements."""
+    rank = b.rank_of(node.input[0])
+    assert rank is not None
+    axes = b.value_of(operand(node, 3)) if operand(node, 3) else np.arange(rank)
+    if axes is None:
+        return None
+    before, after = np.split(pads.astype(np.int64), 2)
+    if attribute(node, "mode", "constant") != "constant" and (before * after < 0).any():
+        return None
+    ends = np.where(after < 0, after, np.iinfo(np.int64).max)
+    cut = [b.constant(part, np.int64) for part in (np.maximum(-before, 0), ends, axes)]
+    value = b.add("Slice", node.input[0], *cut)
+    if (pads <= 0).all():
+        return [value]
+    kept = b.constant(np.maximum(pads, 0), np.int64)
+    return [b.add("Pad", value, kept, *node.input[2:], mode=attribute(node, "mode", "constant"))]
+
+
+def _pad_wrapped(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Pads that repeat the tensor's own elements are gathers along each axis."""
     modes = {"wrap": "wrap", "reflect": "reflect", "edge": "edge"}
     mode, shape = modes.get(attribute(node, "mode", "constant")), b.shape_of(node.input[0])
