@@ -211,6 +211,7 @@ class _Graph:
         unknown = [at for at, size in enumerate(plain) if not isinstance(size, int)]
         if 0 not in sizes and len(unknown) <= 1:
             node.input[1] = self.constant(node, [size if isinstance(size, int) else -1 for size in plain])
+            _set_allow_zero(node, False)
             return []
         if not self.can_read(sizes, self.order[node.output[0]]):
             return []
@@ -218,10 +219,7 @@ class _Graph:
         elements = np.empty(len(sizes), object)
         elements[:] = sizes
         node.input[1] = name
-        for index in reversed(range(len(node.attribute))):
-            if node.attribute[index].name == "allowzero":
-                del node.attribute[index]
-        node.attribute.append(helper.make_attribute("allowzero", 1))
+        _set_allow_zero(node, True)
         return [self.sizes(name, Value(TensorProto.INT64, (len(sizes),), elements))]
 
     def expand(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
@@ -312,6 +310,15 @@ class _Graph:
                 "EyasCheck", [f"{name}_zero"], [], name=f"{name}_check", domain="eyas", wanted=0, message=message
             ),
         ]
+
+
+def _set_allow_zero(node: onnx.NodeProto, allowed: bool) -> None:
+    """Whether 0 in the shape of a Reshape is a size, or stands for the operand's."""
+    for index in reversed(range(len(node.attribute))):
+        if node.attribute[index].name == "allowzero":
+            del node.attribute[index]
+    if allowed:
+        node.attribute.append(helper.make_attribute("allowzero", 1))
 
 
 def _show(shape: Sequence[ex.Integer]) -> str:
