@@ -21,10 +21,13 @@ Tensor = torch.Tensor
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    return {aten.convolution.default: convolution, aten.convolution_backward.default: convolution_backward}
+    return {
+        aten.convolution.default: transposed_convolution,
+        aten.convolution_backward.default: convolution_backward,
+    }
 
 
-def convolution(
+def transposed_convolution(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -35,21 +38,18 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """A transposed convolution with groups is the gradient that a plain one has for its input."""
-    if not transposed or groups == 1:
-        return NotImplemented
+    """With groups, as the gradient of the plain convolution that it is."""
     rank = x.dim() - 2
+    if not transposed or groups == 1 or weight.dim() != x.dim() or x.is_complex():
+        return NotImplemented
     stride, padding, dilation, more = (_spread(one, rank) for one in (stride, padding, dilation, output_padding))
+    kernel = weight.shape[2:]
     sizes = [
-        (x.shape[2 + dim] - 1) * stride[dim]
-        - 2 * padding[dim]
-        + dilation[dim] * (weight.shape[2 + dim] - 1)
-        + more[dim]
-        + 1
+        (x.shape[2 + dim] - 1) * stride[dim] - 2 * padding[dim] + dilation[dim] * (kernel[dim] - 1) + 1 + more[dim]
         for dim in range(rank)
     ]
     made = _input_gradient(x, weight, sizes, stride, padding, dilation, groups)
-    return made if bias is None else made + bias.view([-1] + [1] * rank)
+    return made if bias is None else made + bias.reshape([-1] + [1] * rank)
 
 
 def convolution_backward(

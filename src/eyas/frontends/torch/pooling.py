@@ -19,6 +19,7 @@ Tensor = torch.Tensor
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op; for images of known size only."""
     return {
+        **{op: _written_out(op, axes) for op, axes in _AVERAGES.items()},
         aten._adaptive_avg_pool3d.default: average_of_parts,
         aten.adaptive_avg_pool3d.default: average_of_parts,
         aten.avg_pool1d.default: functools.partial(average_of_one, aten.avg_pool1d.default, 1),
@@ -29,6 +30,22 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.max_pool2d_with_indices.default: functools.partial(largest_of_windows, 2),
         aten.max_pool3d_with_indices.default: functools.partial(largest_of_windows, 3),
     }
+
+
+_AVERAGES = {aten.avg_pool1d.default: 1, aten.avg_pool2d.default: 2, aten.avg_pool3d.default: 3}
+
+
+def _written_out(op: Any, axes: int) -> Callable[..., Any]:
+    """A size for each axis: one may stand for all, and none for those of the window; the importer miscounts then."""
+
+    def decomposition(
+        x: Tensor, kernel_size: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,), *rest: Any
+    ) -> Any:
+        kernel = _spread(kernel_size, axes)
+        sizes = [kernel, _spread(stride or kernel, axes), _spread(padding, axes)]
+        return NotImplemented if sizes == [kernel_size, stride, padding] else op(x, *sizes, *rest)
+
+    return decomposition
 
 
 def average_of_parts(x: Tensor, output_size: Sequence[int]) -> Tensor:
