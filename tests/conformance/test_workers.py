@@ -50,6 +50,19 @@ def test_children_are_replaced():
     assert first == second != third
 
 
+def test_children_share_the_processors_and_stop_in_time():
+    check = "tests.conformance.test_workers:processors"
+    outcomes = run_all(check, ["a/1", "a/2"], lambda outcome: None, jobs=2, pinned=True)
+    one, other = (set(outcome.parts) for outcome in outcomes)
+    assert len(os.sched_getaffinity(0)) == 1 or not one & other
+    assert run_all(check, ["a/1"], lambda outcome: None, until=time.monotonic()) == []
+
+
+def processors(name: str) -> Outcome:
+    time.sleep(1)  # so that one child does not take both cases
+    return Outcome(name, "passed", parts=sorted(os.sched_getaffinity(0)))
+
+
 def test_section_is_replaced_in_place(tmp_path: Path):
     page = tmp_path / "conformance.md"
     page.write_text("# Conformance\n\n## JAX\n\nold\n\n## ONNX\n\nstays\n")

@@ -32,6 +32,7 @@ class _Child:
     begin: float
     deadline: float
     left: int
+    slot: int
 
 
 def run_all(
@@ -43,19 +44,26 @@ def run_all(
     timeout_s: float = 120.0,
     lifetime: int = 1 << 30,
     environment: Mapping[str, str] | None = None,
+    pinned: bool = False,
+    until: float = float("inf"),
 ) -> list[Outcome]:
     """Outcomes in the order of the names. `check` is 'module:function', from the name of a case to its `Outcome`.
 
-    A child is replaced after `lifetime` cases, for frameworks that never give memory back.
+    A child is replaced after `lifetime` cases, for frameworks that never give memory back. Children that are `pinned`
+    share the processors out among them, so that none starts threads and processes for all. No case is begun after
+    `until`, in seconds of `time.monotonic`; those then have no outcome.
     """
     outcomes: dict[str, Outcome] = {}
     waiting = iter(names)
+    jobs = min(max(1, jobs), len(names))
+    processors = sorted(os.sched_getaffinity(0))
+    shares = [processors[slot::jobs] or processors for slot in range(jobs)]
     selector = selectors.DefaultSelector()
     command = [sys.executable, "-m", "tests.conformance.workers", check]
 
-    def give(child: _Child | None) -> None:
+    def give(child: _Child | None, slot: int) -> None:
         """The next case to this child, or to a new one when it is gone or worn out."""
-        name = next(waiting, None)
+        name = next(waiting, None) if time.monotonic() < until else None
         if child is not None and (name is None or child.left == 0):
             _stop(child)
             child = None
@@ -72,7 +80,9 @@ def run_all(
                 # What is tested is compiled here, not found.
                 env={**os.environ, "EYAS_CACHE": "off", **(environment or {})},
             )
-            child, start = _Child(process, "", 0.0, 0.0, lifetime), START_S
+            if pinned:
+                os.sched_setaffinity(process.pid, shares[slot])
+            child, start = _Child(process, "", 0.0, 0.0, lifetime, slot), START_S
         child.name, child.left = name, child.left - 1
         child.begin = time.monotonic()
         child.deadline = child.begin + start + timeout_s
@@ -83,8 +93,8 @@ def run_all(
             pass  # its end of the answers is closed too, which is seen below
         selector.register(child.process.stdout, selectors.EVENT_READ, child)
 
-    for _ in range(min(max(1, jobs), len(names))):
-        give(None)
+    for slot in range(jobs):
+        give(None, slot)
     while selector.get_map():
         children = [key.data for key in selector.get_map().values()]
         soonest = min(child.deadline for child in children)
@@ -96,8 +106,8 @@ def run_all(
             outcome, alive = _outcome(child, child.process.pid in ready, timeout_s)
             outcomes[outcome.name] = outcome
             on_outcome(outcome)
-            give(child if alive else None)
-    return [outcomes[name] for name in names]
+            give(child if alive else None, child.slot)
+    return [outcomes[name] for name in names if name in outcomes]
 
 
 def _outcome(child: _Child, ready: bool, timeout_s: float) -> tuple[Outcome, bool]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,9 @@ from tests.conformance.workers import run_all
 TIMEOUT_S = 300
 GROUP = 24
 
-Found = dict[tuple[str, str], dict[int, list]]
+# A pass and an op.
+Key = tuple[str, str]
+Found = dict[Key, dict[int, list]]
 
 
 def main() -> int:
@@ -33,6 +37,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the samples, and of which are taken")
     parser.add_argument("--jobs", type=int, default=1, metavar="N")
     parser.add_argument("--timeout", type=float, default=TIMEOUT_S, help="seconds for one group of samples")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after so long")
     parser.add_argument("--results", type=Path, help="file of JSON lines that is added to; what it has is not run")
     parser.add_argument("--write", type=Path, help="Markdown file whose section is replaced")
     add_arguments(parser)
@@ -42,11 +47,13 @@ def main() -> int:
     passes = options.passes.split(",")
     if unknown := set(passes) - set(DTYPES):
         parser.error(f"no such pass: {', '.join(sorted(unknown))}; there are {', '.join(DTYPES)}")
-    wanted = {
-        (pass_, op): chosen(op, pass_) for pass_ in passes for op in names_of(pass_) if re.search(options.only, op)
-    }
-    found = _read(options.results, wanted)
-    _run(wanted, found, options)
+    until = time.monotonic() + 60 * options.minutes
+    names = [(pass_, op) for pass_ in passes for op in names_of(pass_) if re.search(options.only, op)]
+    lines = _lines(options.results)
+    counts = _counts(names, lines, options, until)
+    wanted = {key: chosen(key[1], counts[key]) for key in names if key in counts}
+    found = _found(lines, wanted)
+    _run(wanted, found, options, until)
     results = {key: [found[key][i] for i in sorted(found[key])] for key in wanted if found.get(key)}
     print("\n".join(tables(results)))
     if options.write:
@@ -55,7 +62,25 @@ def main() -> int:
     return 1 if any(part[1] in bad for parts in results.values() for part in parts) else 0
 
 
-def _run(wanted: dict[tuple[str, str], list[int]], found: Found, options: argparse.Namespace) -> None:
+def _counts(names: Sequence[Key], lines: list[dict], options: argparse.Namespace, until: float) -> dict[Key, int]:
+    """How many samples each op has; making them takes long enough to be shared out too."""
+    counts = {(line["pass"], line["op"]): line["count"] for line in lines if line.get("seed") == options.seed}
+
+    def note(outcome: Outcome) -> None:
+        pass_, _, op = outcome.name.partition("/")
+        if outcome.kind == "passed":
+            counts[pass_, op] = int(outcome.reason)
+            _add(options.results, {"pass": pass_, "op": op, "seed": options.seed, "count": counts[pass_, op]})
+        else:
+            print(f"no samples   {outcome.name}: {outcome.reason}", flush=True)
+
+    cases = [f"{pass_}/{op}" for pass_, op in names if (pass_, op) not in counts]
+    check = "tests.conformance.torch_ops.check:count_samples"
+    run_all(check, cases, note, jobs=options.jobs, timeout_s=options.timeout, pinned=True, until=until)
+    return counts
+
+
+def _run(wanted: dict[Key, list[int]], found: Found, options: argparse.Namespace, until: float) -> None:
     """Groups of samples; one that kills its process, or takes too long, is halved."""
     cases = []
     for (pass_, op), indices in wanted.items():
@@ -78,12 +103,10 @@ def _run(wanted: dict[tuple[str, str], list[int]], found: Found, options: argpar
             found.setdefault((pass_, op), {})[part[0]] = list(part)
         for (kind, reason), same in _by_reason(parts).items():
             print(f"{kind:12} {pass_}/{op} {same[0]} ({len(same)}): {reason}", flush=True)
-        if options.results:
-            with options.results.open("a") as file:
-                line = {"pass": pass_, "op": op, "seconds": round(outcome.seconds, 2), "parts": list(parts)}
-                file.write(json.dumps(line) + "\n")
+        seconds = round(outcome.seconds, 2)
+        _add(options.results, {"pass": pass_, "op": op, "seconds": seconds, "parts": list(parts)})
 
-    while cases:
+    while cases and time.monotonic() < until:
         halves: list[str] = []
         run_all(
             "tests.conformance.torch_ops.check:check_range",
@@ -92,6 +115,8 @@ def _run(wanted: dict[tuple[str, str], list[int]], found: Found, options: argpar
             jobs=options.jobs,
             timeout_s=options.timeout,
             lifetime=40,
+            pinned=True,
+            until=until,
         )
         cases = halves
 
@@ -105,15 +130,36 @@ def _by_reason(parts: Sequence[Sequence[Any]]) -> dict[tuple[str, str], list[int
     return reasons
 
 
-def _read(path: Path | None, wanted: dict[tuple[str, str], list[int]]) -> Found:
-    """What a run before this one left; of a sample that was run twice, the later."""
-    found: Found = {}
+def _add(path: Path | None, line: dict[str, Any]) -> None:
+    if path is not None:
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def _lines(path: Path | None) -> list[dict[str, Any]]:
+    """What runs before this one left. One that was killed may have left half a line at its end."""
+    lines = []
     if path is not None and path.exists():
-        for line in path.read_text().splitlines():
-            one = json.loads(line)
-            mine = set(wanted.get((one["pass"], one["op"]), ()))
-            kept = {part[0]: part for part in one["parts"] if part[0] in mine}
-            found.setdefault((one["pass"], one["op"]), {}).update(kept)
+        text = path.read_text()
+        for line in text.splitlines():
+            try:
+                lines.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+        if text and not text.endswith("\n"):
+            with path.open("a") as file:
+                file.write("\n")
+    return lines
+
+
+def _found(lines: list[dict[str, Any]], wanted: dict[Key, list[int]]) -> Found:
+    """By op and sample; of a sample that was run twice, the later."""
+    found: Found = {}
+    for line in lines:
+        if "parts" in line:
+            key = line["pass"], line["op"]
+            mine = set(wanted.get(key, ()))
+            found.setdefault(key, {}).update({part[0]: part for part in line["parts"] if part[0] in mine})
     return found
 
 

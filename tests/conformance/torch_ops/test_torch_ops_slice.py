@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[3]))
+from tests.conformance.torch_ops import __main__ as main  # noqa: E402
 from tests.conformance.torch_ops import check, compare, report  # noqa: E402
 from tests.conformance.torch_ops.ops import DTYPES, copies, database, ineligible, names_of, samples_of  # noqa: E402
 
@@ -23,7 +25,9 @@ def test_part(pass_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(check.SAMPLES, "2")
     names = random.Random(f"{SEED} {pass_}").sample(names_of(pass_), COUNTS[pass_])
     parts = [
-        [name, *verdict] for name in names for verdict in check.check_samples(name, pass_, check.chosen(name, pass_))
+        [name, *verdict]
+        for name in names
+        for verdict in check.check_samples(name, pass_, check.chosen(name, len(samples_of(name, pass_, check.seed()))))
     ]
     assert not [part for part in parts if part[1] in ("wrong", "bug")]
     assert [part for part in parts if part[1] == "passed"]
@@ -86,3 +90,16 @@ def test_an_op_is_as_its_worst_sample() -> None:
     lines = report.tables({("f32", "add"): parts, ("f32", "sub"): parts[:1]})
     assert "| f32 | 2 | 1 | 50.0% | 0 | 0 | 0 | 1 | 0 | 3 | 2 |" in lines
     assert "| add | f32 | unsupported | 1 of 2 | 1 | why |" in lines
+
+
+def test_a_run_goes_on_where_one_was_killed(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    add = {"pass": "f32", "op": "add", "seconds": 1.0, "parts": [[0, "wrong", "why"], [1, "passed", ""]]}
+    again = {"pass": "f32", "op": "add", "seconds": 1.0, "parts": [[0, "passed", ""]]}
+    path.write_text("".join(json.dumps(line) + "\n" for line in (add, again)) + '{"pass": "f32", "op"')
+    lines = main._lines(path)
+    assert main._found(lines, {("f32", "add"): [0, 1]}) == {
+        ("f32", "add"): {0: [0, "passed", ""], 1: [1, "passed", ""]}
+    }
+    main._add(path, add)
+    assert main._lines(path) == [add, again, add]

@@ -10,6 +10,7 @@ import torch
 aten = torch.ops.aten
 Tensor = torch.Tensor
 
+
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {

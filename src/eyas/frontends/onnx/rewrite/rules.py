@@ -41,7 +41,8 @@ _RULES = {
     "DequantizeLinear": "rewrite.quantize:dequantize_linear",
     "Det": "rewrite.shape:det",
     "Div": "rewrite.rare:divide_bytes",
-    "Dropout": "rewrite.select:dropout",
+    "Bernoulli": "rewrite.random:bernoulli",
+    "Dropout": "rewrite.random:dropout",
     "Elu": "rewrite.half:in_f32",
     "Equal": "rewrite.rare:equal_to_itself",
     "Einsum": "rewrite.index:einsum",
@@ -64,13 +65,18 @@ _RULES = {
     "Momentum": "rewrite.training:momentum",
     "NonMaxSuppression": "rewrite.detect:non_max_suppression",
     "Mod": "rewrite.rare:divide_bytes",
+    "Multinomial": "rewrite.random:multinomial",
     "Neg": "rewrite.rare:negative_integer",
-    "Pad": "rewrite.index:pad_wrapped",
+    "Pad": "rewrite.index:pad",
     "QLinearConv": "rewrite.integer:q_linear_conv",
     "QLinearMatMul": "rewrite.integer:q_linear_mat_mul",
     "QuantizeLinear": "rewrite.quantize:quantize_linear",
     "Range": "rewrite.half:in_f32",
     "RNN": "rewrite.recurrent:recurrent",
+    "RandomNormal": "rewrite.random:random_normal",
+    "RandomNormalLike": "rewrite.random:random_normal",
+    "RandomUniform": "rewrite.random:random_uniform",
+    "RandomUniformLike": "rewrite.random:random_uniform",
     "RMSNormalization": "rewrite.normalize:layer_norm_of_doubles",
     "ReduceL2": "rewrite.reduce:norm_of_one",
     "ReduceLogSum": "rewrite.reduce:norm_of_one",
@@ -114,6 +120,9 @@ class Builder:
         self.prefix = node.name
         self._model = model
         self.opset = next((o.version for o in model.proto.opset_import if o.domain in ("", "ai.onnx")), 0)
+        self.opsets = [*model.proto.opset_import]
+        if all(opset.domain != "eyas" for opset in self.opsets):
+            self.opsets.append(helper.make_opsetid("eyas", 1))
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
         self.declared: list[onnx.ValueInfoProto] = []

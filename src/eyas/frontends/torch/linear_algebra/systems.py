@@ -78,9 +78,7 @@ def cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
     return cholesky_solve(eye(factor), factor, upper)
 
 
-def solve_triangular(
-    a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Tensor:
+def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """X with A X = B, or X A = B."""
     if not left:
         return solve_triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT
@@ -204,9 +202,7 @@ def _diagonal(a: Tensor) -> Tensor:
     return torch.where(at.unsqueeze(-1) == at, a, 0.0).sum(-1)
 
 
-def ldl_factor_ex(
-    a: Tensor, *, hermitian: bool = False, check_errors: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
+def ldl_factor_ex(a: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     batch, matrices = flat(a)
     packed, pivots, info = eyas.ldl(matrices)
     info = info.reshape(batch)
