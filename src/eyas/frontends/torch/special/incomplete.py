@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from eyas.frontends.torch.special.fits import binary, fit, polynomial
-from eyas.frontends.torch.special.gamma import lgamma_one_more, lgamma_positive, stirling
+from eyas.frontends.torch.special.gamma import lgamma_one_more, stirling
 from eyas.frontends.torch.special.tables import RULES
 
 aten = torch.ops.aten
@@ -39,8 +39,9 @@ def _parts(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     inside = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
     low = x <= 1.0
     some_a = torch.where(inside, a, 1.0)
-    small = _series(some_a, torch.where(inside & low, x, 0.5))
-    large = _quadrature(some_a, torch.where(inside & ~low, x, 2.0))
+    log_gamma = lgamma_one_more(some_a)
+    small = _series(some_a, torch.where(inside & low, x, 0.5), log_gamma)
+    large = _quadrature(some_a, torch.where(inside & ~low, x, 2.0), log_gamma)
     lower, upper = (torch.where(low, one, other) for one, other in zip(small, large, strict=True))
     # Neither is defined left of 0, nor where both are 0 or both infinite; else the distribution is on one side.
     valid = (a >= 0) & (x >= 0) & ((a > 0) | (x > 0)) & ((a < math.inf) | (x < math.inf))
@@ -50,10 +51,9 @@ def _parts(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(valid, lower, math.nan), torch.where(valid, upper, math.nan)
 
 
-def _series(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+def _series(a: Tensor, x: Tensor, log_gamma: Tensor) -> tuple[Tensor, Tensor]:
     """Of x <= 1: x^a / gamma(a + 1) (1 + s), where s is the sum of a (-x)^n / (n! (a + n))."""
     terms = _WORK[x.dtype][2]
-    log_gamma = torch.where(a < 2.0, lgamma_one_more(a.clamp(max=2.0)), lgamma_positive(a + 1.0))
     exponent = a * torch.log(x) - log_gamma
     total = (1.0 / math.factorial(terms)) / (a + terms)
     for n in range(terms - 1, 0, -1):
@@ -63,7 +63,7 @@ def _series(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     return first * (1.0 + total), -torch.expm1(exponent) - first * total
 
 
-def _quadrature(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+def _quadrature(a: Tensor, x: Tensor, log_gamma: Tensor) -> tuple[Tensor, Tensor]:
     """Of x > 1."""
     count, end, _, terms = _WORK[x.dtype]
     left = x <= a
@@ -84,12 +84,13 @@ def _quadrature(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     near = u * u * polynomial(u, [1.0 / math.factorial(n + 2) for n in range(terms)])
     bend = torch.where(v < 0.5, near, torch.expm1(u) - u)
     h = gap.unsqueeze(-1) * v + x.unsqueeze(-1) * bend
-    part = width * (torch.exp(-h) * weights).sum(-1) * _density(a, x)
+    part = width * (torch.exp(-h) * weights).sum(-1) * _density(a, x, log_gamma)
     return torch.where(left, part, 1.0 - part), torch.where(left, 1.0 - part, part)
 
 
-def _density(a: Tensor, x: Tensor) -> Tensor:
-    """x^a exp(-x) / gamma(a); for a >= 3 by Stirling's formula, where a log(x / a) - x + a has no cancellation."""
+def _density(a: Tensor, x: Tensor, log_gamma: Tensor) -> Tensor:
+    """x^a exp(-x) / gamma(a), given log gamma(a + 1). For a >= 3 by Stirling's formula, where a log(x / a) - x + a has
+    no cancellation."""
     away = (x - a) / a
     r = away / (2.0 + away)
     square = r * r
@@ -97,7 +98,7 @@ def _density(a: Tensor, x: Tensor) -> Tensor:
     bend = torch.where((away > -0.5) & (away < 1.0), near, away - torch.log1p(away))
     scale = torch.sqrt(a * (0.5 / math.pi))
     large = scale * torch.exp(-a * bend - stirling(a))
-    small = torch.exp(a * torch.log(x) - x - lgamma_positive(a))
+    small = a * torch.exp(a * torch.log(x) - x - log_gamma)
     return torch.where(a < 3.0, small, large)
 
 
