@@ -47,10 +47,14 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     return {**_table(), **torch_routing.library_decompositions()}
 
 
+# What the importer lowers by itself. torch fills memory that was only made, which here is made by filling.
+_LOWERED = (aten.full.default,)
+
+
 @functools.cache
 def _table() -> dict[Any, Callable[..., Any]]:
     table = {
-        **get_decomposition_table(),
+        **{op: made for op, made in get_decomposition_table().items() if op not in _LOWERED},
         **torch_convolution.decompositions(),
         **torch_random.decompositions(),
         **torch_rare.decompositions(),
