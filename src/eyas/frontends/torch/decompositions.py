@@ -42,19 +42,19 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 
+_LEAVES = (aten.full.default,)
+"""What the importer lowers well, and others end in: taken apart it would be memory that is filled, which is this."""
+
+
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """The importer's table with ours on top."""
     return {**_table(), **torch_routing.library_decompositions()}
 
 
-# What the importer lowers by itself. torch fills memory that was only made, which here is made by filling.
-_LOWERED = (aten.full.default,)
-
-
 @functools.cache
 def _table() -> dict[Any, Callable[..., Any]]:
     table = {
-        **{op: made for op, made in get_decomposition_table().items() if op not in _LOWERED},
+        **{op: theirs for op, theirs in get_decomposition_table().items() if op not in _LEAVES},
         **torch_convolution.decompositions(),
         **torch_random.decompositions(),
         **torch_rare.decompositions(),
@@ -83,6 +83,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
+    # torch takes this constant apart into memory that is filled, and that into constants.
+    table.pop(aten.full.default, None)
     for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars, torch_gradients):
         for op, first in source.decompositions().items():
             table[op] = _chain(first, table.get(op))
