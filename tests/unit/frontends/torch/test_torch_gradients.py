@@ -12,6 +12,7 @@ import torch.nn.functional as F  # noqa: E402, N812
 
 from eyas.frontends.torch import gradients  # noqa: E402
 from eyas.frontends.torch.gradients.autograd import gradients as differentiate  # noqa: E402
+from eyas.frontends.torch.rare import trilinear  # noqa: E402
 from eyas.frontends.torch.sampling import grid_sampler  # noqa: E402
 
 aten = torch.ops.aten
@@ -170,3 +171,9 @@ def test_results_without_gradients_count_for_nothing():
     assert torch.equal(made[0], torch.ones(3, dtype=torch.float64)) and made[1] is None
     (zeros,) = differentiate(lambda x: x.detach() * 1, (x,), (True,), (torch.ones(3),))
     assert torch.equal(zeros, torch.zeros_like(x))
+
+
+@pytest.mark.parametrize("sums", [[2], [2, 3], [0], []])
+def test_products_of_three(sums):
+    given = (random(3, 4), random(5, 4, 2), random(3, 2), [1, 3], [0], [1, 2], sums)
+    torch.testing.assert_close(trilinear(*given), aten._trilinear(*given))
