@@ -23,6 +23,7 @@ from eyas.frontends.onnx import foreign, prepare
 from eyas.frontends.onnx.advice import advice
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx.rewrite.integer import use_integers
+from eyas.frontends.onnx.rewrite.signs import keep_signs
 from eyas.frontends.onnx.simplify import simplify
 from eyas.frontends.onnx.subgraphs import all_nodes, subgraphs
 from eyas.frontends.onnx.symbolic.settle import compute_sizes, is_open
@@ -121,6 +122,8 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
     while use_integers(source):
         prepare.infer_shapes(source)
     if hold_as_bytes(source):
+        prepare.infer_shapes(source)
+    if keep_signs(source):
         prepare.infer_shapes(source)
     simplify(source)
     prepare.check_types(source)

@@ -9,6 +9,12 @@ from torch._ops import OpOverload
 
 aten = torch.ops.aten
 
+TRUE_TYPE = "eyas_true_type"
+"""Where a node's metadata has the type that its result has for the caller."""
+
+_SIGNED = {torch.uint8: torch.int8, torch.uint16: torch.int16, torch.uint32: torch.int32}
+"""Upstream folds what has no elements to literals of signed types."""
+
 
 def drop_empty(program: torch.export.ExportedProgram) -> None:
     """Replaces ops whose results have no elements by constants of their shapes."""
@@ -23,9 +29,12 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
         if not _makes_nothing(node):
             continue
         value = node.meta["val"]
+        is_result = all(user.op == "output" for user in node.users)
+        held = _SIGNED.get(value.dtype, value.dtype) if is_result else value.dtype
         with graph.inserting_before(node):
-            empty = graph.call_function(aten.full.default, (list(value.shape), False), {"dtype": value.dtype})
-        empty.meta, name = dict(node.meta), node.name
+            empty = graph.call_function(aten.full.default, (list(value.shape), False), {"dtype": held})
+        empty.meta, name = {**node.meta, "val": value.to(held), TRUE_TYPE: value.dtype}, node.name
+        empty.meta.pop("tensor_meta", None)
         node.replace_all_uses_with(empty)
         graph.erase_node(node)
         # Results of the program are known by the names of nodes.

@@ -11,6 +11,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from eyas.errors import FrontendError
+from eyas.frontends.torch.nothing import TRUE_TYPE
 from eyas.module import trees
 from eyas.program.dtypes import short_name
 from eyas.program.program import Argument, Signature
@@ -112,7 +113,7 @@ def _argument(name: str, node: torch.fx.Node, argument: Any, dim_names: Mapping[
     if isinstance(argument, SymIntArgument) or not isinstance(value, torch.Tensor):
         return Argument(name, _NUMBERS.get(type(value), "i64"), ())
     dims = tuple(dim if isinstance(dim, int) else _dim_text(dim, dim_names) for dim in value.shape)
-    return Argument(name, short_name(str(value.dtype), f"'{name}'"), dims)
+    return Argument(name, short_name(str(node.meta.get(TRUE_TYPE, value.dtype)), f"'{name}'"), dims)
 
 
 def _dim_text(dim: torch.SymInt, dim_names: Mapping[str, str]) -> str:
