@@ -6,6 +6,7 @@ a rounding to even, which is what XNNPACK does; the reference kernels differ by 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -91,3 +92,19 @@ def clamp(g: Graph, x: Any, record: TensorRecord, activation: str) -> Any:
     if high is not None and high < limits.max:
         x = g.add("Min", x, np.array(max(high, limits.min), record.dtype))
     return x
+
+
+def round_inputs(g: Graph, x: Any, axes: Sequence[int]) -> Any:
+    """Real numbers rounded to 256 steps between their extremes along some axes, zero among them, and real again.
+
+    This is how LiteRT gives floats to weights of 8 bits (hybrid operators): for each row or image on its own.
+    """
+    zero, along = np.array(0, np.float32), np.array(list(axes), np.int64)
+    low = g.add("Min", g.add("ReduceMin", x, along, keepdims=1), zero)
+    high = g.add("Max", g.add("ReduceMax", x, along, keepdims=1), zero)
+    scale = g.add("Div", g.add("Sub", high, low), np.array(255, np.float32))
+    scale = g.add("Where", g.add("Equal", scale, zero), np.array(1, np.float32), scale)
+    first = g.add("Round", g.add("Neg", g.add("Div", low, scale)))
+    steps = g.add("Add", g.add("Round", g.add("Div", x, scale)), first)
+    steps = g.add("Clip", steps, zero, np.array(255, np.float32))
+    return g.add("Mul", g.add("Sub", steps, first), scale)
