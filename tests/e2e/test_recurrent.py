@@ -180,3 +180,28 @@ def test_states_alone(disable: list[str], trips: int, target: str, tmp_path):
         np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
     assert trips == 1 or not disable or any("_loop_0_" in kernel["name"] for kernel in module.manifest["kernels"])
     assert disable or trips == 1 or any(kernel["strategy"] == "recurrence" for kernel in module.manifest["kernels"])
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_scans_of_jax(backwards: bool, target: str):
+    """A loop that counts in tensors of one integer."""
+    jax = pytest.importorskip("jax")
+    rng = np.random.default_rng(0)
+    w, u = (rng.standard_normal(shape).astype(np.float32) / 4 for shape in ((5, 24), (8, 24)))
+
+    def gru(xs: Any) -> Any:
+        def cell(h: Any, x: Any) -> Any:
+            given, share = x @ w, h @ u
+            update, reset = (jax.nn.sigmoid(given[:, k : k + 8] + share[:, k : k + 8]) for k in (0, 8))
+            new = jax.numpy.tanh(given[:, 16:] + reset * share[:, 16:])
+            h = (1 - update) * new + update * h
+            return h, h
+
+        return jax.lax.scan(cell, jax.numpy.ones((3, 8)), xs, reverse=backwards)
+
+    xs = rng.standard_normal((11, 3, 5)).astype(np.float32)
+    module = eyas.compile(gru, (xs,), target=target)
+    for left, right in zip(module(xs), jax.jit(gru)(xs), strict=True):
+        np.testing.assert_allclose(left, right, rtol=2e-6, atol=2e-6)
+    assert any(kernel["strategy"] == "recurrence" for kernel in module.manifest["kernels"])

@@ -268,12 +268,14 @@ def _slice(
 ) -> mlir.Value:
     """A part of a tensor, or the tensor with another part in its place."""
     dynamic = mlir.ShapedType.get_dynamic_size()
-    fixed = [[dynamic if isinstance(n, mlir.Value) else n for n in numbers] for numbers in (offsets, sizes)]
-    given = [[n for n in numbers if isinstance(n, mlir.Value)] for numbers in (offsets, sizes)]
+    fixed_offsets, fixed_sizes = (
+        [dynamic if isinstance(n, mlir.Value) else n for n in one] for one in (offsets, sizes)
+    )
+    given_offsets, given_sizes = ([n for n in one if isinstance(n, mlir.Value)] for one in (offsets, sizes))
     strides = [1] * len(offsets)
     if part is None:
-        return tensor.extract_slice(type_, whole, *given, [], *fixed, strides)
-    return tensor.insert_slice(part, whole, *given, [], *fixed, strides)
+        return tensor.extract_slice(type_, whole, given_offsets, given_sizes, [], fixed_offsets, fixed_sizes, strides)
+    return tensor.insert_slice(part, whole, given_offsets, given_sizes, [], fixed_offsets, fixed_sizes, strides)
 
 
 def _flat(operands: Sequence[mlir.Value]) -> list[mlir.Value]:

@@ -6,20 +6,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith, scf
+from torch_mlir.dialects import arith, scf, tensor
 
-from eyas.ir import Pass
+from eyas.ir import Pass, run_upstream
 from eyas.ir.structured import index_constant
 from eyas.ir.walk import entry_block, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.optimize.counted_loops import CountedLoop, Row, counted_loop
+from eyas.passes.optimize.unwrapped_loops import unwrap
 
 
 @dataclass(frozen=True)
 class CountLoops(Pass):
     """Rewrites `scf.while` as `scf.for` where every step is known and nothing but rows depends on which one it is.
 
-    Frontends count in ways of their own, with clamped indices and flags that are carried. What is left here are states,
-    rows that steps read and rows that they write, which `outline-loops` and the strategy `recurrence` understand.
+    Frontends count in ways of their own, with clamped indices, flags that are carried, and tensors of one integer. What
+    is left here are states, rows that steps read and rows that they write, which `outline-loops` and the strategy
+    `recurrence` understand.
 
         %r:3 = scf.while (%go = true, %i = 0, %h = %a) {       %r = scf.for %t = 0 to 5 iter_args(%h = %a) {
           scf.condition(%go) %i, %h } do {                =>     %at = 4 - %t
@@ -30,6 +32,10 @@ class CountLoops(Pass):
     name: ClassVar[str] = "count-loops"
 
     def run(self, module: mlir.Module) -> None:
+        loops = [view for function in functions(module) for view in entry_block(function).operations]
+        loops = [view.operation for view in loops if view.operation.name == "scf.while"]
+        if any([unwrap(loop) for loop in loops]):
+            run_upstream(module, "canonicalize,cse")
         for function in functions(module):
             for view in list(entry_block(function).operations):
                 if view.operation.name == "scf.while":
@@ -42,7 +48,8 @@ class CountLoops(Pass):
 
 def _rewrite(loop: CountedLoop) -> None:
     positions = [position for position, value in enumerate(loop.body.arguments) if is_tensor(value)]
-    starts = [loop.start(position) for position in positions]
+    # Every row of a tensor of rows is written: what it begins as does not matter.
+    starts = [_empty(loop.start(p)) if p in loop.rows else loop.start(p) for p in positions]
     made = scf.ForOp(index_constant(0), index_constant(loop.trips), index_constant(1), starts)
     known = {loop.body.arguments[p]: new for p, new in zip(positions, made.inner_iter_args, strict=True)}
     rows = {row.slice: row for row in [*loop.reads, *loop.rows.values()]}
@@ -66,6 +73,11 @@ def _rewrite(loop: CountedLoop) -> None:
     for position, new in zip(positions, made.results, strict=True):
         loop.result(position).replace_all_uses_with(new)
     loop.op.erase()
+
+
+def _empty(value: mlir.Value) -> mlir.Value:
+    type_ = mlir.RankedTensorType(value.type)
+    return tensor.empty(list(type_.shape), type_.element_type)
 
 
 def _place(row: Row, index: mlir.Value) -> mlir.Value:

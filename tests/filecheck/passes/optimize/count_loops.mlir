@@ -67,3 +67,36 @@ func.func @stays(%n: tensor<i64>, %h: tensor<8x8xf32>) -> (tensor<8x8xf32>, i64)
   }
   return %q#1, %q#0 : tensor<8x8xf32>, i64
 }
+
+// JAX counts in tensors of one integer.
+// CHECK-LABEL: func.func @wrapped
+// CHECK: scf.for %[[T:.*]] = %c0{{.*}} to %c5{{.*}} step %c1{{.*}} iter_args(%[[S:.*]] = %arg0)
+// CHECK: arith.negf %[[S]]
+// CHECK-NOT: tensor.extract
+// CHECK: return
+func.func @wrapped(%h: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %first = arith.constant dense<0> : tensor<i32>
+  %c1 = arith.constant 1 : i32
+  %c5 = arith.constant 5 : i32
+  %r:2 = scf.while (%i = %first, %s = %h) : (tensor<i32>, tensor<8x8xf32>) -> (tensor<i32>, tensor<8x8xf32>) {
+    %e = tensor.empty() : tensor<i1>
+    %less = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []} ins(%i : tensor<i32>) outs(%e : tensor<i1>) {
+    ^bb0(%in: i32, %out: i1):
+      %l = arith.cmpi slt, %in, %c5 : i32
+      linalg.yield %l : i1
+    } -> tensor<i1>
+    %go = tensor.extract %less[] : tensor<i1>
+    scf.condition(%go) %i, %s : tensor<i32>, tensor<8x8xf32>
+  } do {
+  ^bb0(%i: tensor<i32>, %s: tensor<8x8xf32>):
+    %new = arith.negf %s : tensor<8x8xf32>
+    %e = tensor.empty() : tensor<i32>
+    %j = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []} ins(%i : tensor<i32>) outs(%e : tensor<i32>) {
+    ^bb0(%in: i32, %out: i32):
+      %n = arith.addi %in, %c1 : i32
+      linalg.yield %n : i32
+    } -> tensor<i32>
+    scf.yield %j, %new : tensor<i32>, tensor<8x8xf32>
+  }
+  return %r#1 : tensor<8x8xf32>
+}
