@@ -159,11 +159,22 @@ def _define(model: OnnxModel, node: onnx.NodeProto, facts: Facts) -> list[onnx.N
         node.input[2 + place] = prefix
         declared = body.input[2 + place].type.tensor_type
         declared.CopyFrom(onnx.TypeProto.Tensor(elem_type=after.data_type))
-    if made and node.input[1]:
-        message = f"{prepare.describe_node(node, model)} must take a step: it defines values that are used after it"
-        options = {"name": f"{node.name}_check", "domain": "eyas", "wanted": 1, "message": message}
-        made.append(helper.make_node("EyasCheck", [node.input[1]], [], **options))
-        import_domains(model, ["eyas"])
+    return [*made, *_check_first_step(model, node)] if made else []
+
+
+def _check_first_step(model: OnnxModel, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """Nodes that fail the call where a loop takes no step."""
+    name, zero = f"{node.name}_steps", f"{node.name}_no_step"
+    conditions, made = list(filter(None, [node.input[1]])), []
+    if node.input[0]:
+        model.proto.graph.initializer.append(numpy_helper.from_array(np.array(0, np.int64), zero))
+        made.append(helper.make_node("Greater", [node.input[0], zero], [name], name=name))
+        conditions.append(name)
+    message = f"{prepare.describe_node(node, model)} must take a step: it defines values that are used after it"
+    for at, condition in enumerate(conditions):
+        options = {"name": f"{node.name}_check_{at}", "domain": "eyas", "wanted": 1, "message": message}
+        made.append(helper.make_node("EyasCheck", [condition], [], **options))
+    import_domains(model, ["eyas"])
     return made
 
 

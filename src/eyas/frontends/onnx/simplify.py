@@ -9,6 +9,7 @@ from eyas.frontends.onnx.corrections import correct
 from eyas.frontends.onnx.file import OnnxModel
 from eyas.frontends.onnx.fold import fold
 from eyas.frontends.onnx.padding import state_padding
+from eyas.frontends.onnx.sequences import resolve_sequences
 from eyas.frontends.onnx.subgraphs import transform_subgraphs
 
 # Known sizes make more shapes known, and those more sizes: bodies of functions need two or three rounds.
@@ -18,6 +19,9 @@ _ROUNDS = 6
 def simplify(model: OnnxModel) -> None:
     """Shapes must have been inferred, and are when this returns."""
     _fold(model)
+    if resolve_sequences(model):
+        prepare.infer_shapes(model)
+        _fold(model)
     if tidy_control_flow(model):
         prepare.infer_shapes(model)
         _fold(model)
