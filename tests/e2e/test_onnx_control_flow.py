@@ -330,3 +330,44 @@ def test_transpose_of_unit_dimensions_in_a_branch(target):
     x, w = (np.random.default_rng(seed).normal(size=(1, 8)).astype(np.float32) for seed in (0, 1))
     np.testing.assert_allclose(module(np.array(True), x, w), x @ w.T, rtol=1e-5)
     np.testing.assert_array_equal(module(np.array(False), x, w), [[0]])
+
+
+def test_loops_that_carry_everything():
+    """Weights that never change, a variable that the first step defines, numbers that are [] and [1]."""
+    text = """main (int64 n, float[b, 3] x, float[3] w) => (float[b, 3] y, float[b, 3] last, float[3] same)
+    {
+      yes = Constant <value = bool {1}> ()
+      count = Constant <value = int64 {0}> ()
+      undefined = Constant <value = float[1] {7.0}> ()
+      unused = Constant <value = float[1] {8.0}> ()
+      same, y, last, c, d = Loop (n, yes, w, x, undefined, count, unused) <body = step
+        (int64 i, bool go, float[3] v, float[b, 3] s, float[b, 3] before, int64 k, float[b, 3] gone) =>
+        (bool on, float[3] v, float[b, 3] t, float[b, 3] now, int64[1] after, float[b, 3] dropped)
+      {
+        t = Add (s, v)
+        now = Mul (t, t)
+        dropped = Neg (t)
+        one = Constant <value = int64[1] {1}> ()
+        after = Add (k, one)
+        five = Constant <value = int64 {5}> ()
+        on = Less (k, five)
+      }>
+    }"""
+    x = np.random.default_rng(3).standard_normal((4, 3)).astype(np.float32)
+    check(text, (np.int64(3), x, W), (np.int64(1), x[:1], W), (np.int64(9), x, W))
+    _, module = compile_text(text)
+    with pytest.raises(CallError, match=r"\(Loop, .*must take a step"):
+        module(np.int64(0), x, W)
+
+
+def test_numbers_of_other_ranks_in_branches():
+    text = """main (bool c, float x) => (float[1] y)
+    {
+      one = Constant <value = float[1] {1.0}> ()
+      z = If (c) <
+        then_branch = yes () => (float[1] a) { a = Add (x, one) },
+        else_branch = no () => (float b) { b = Neg (x) }
+      >
+      y = Add (z, one)
+    }"""
+    check(text, (np.array(True), np.float32(3)), (np.array(False), np.float32(3)))

@@ -69,3 +69,42 @@ def test_reshape_whose_zeros_are_sizes():
       y = Reshape <allowzero = 1> (x, sizes)
     }"""
     check(text, (floats(2, 5, 6),), (floats(4, 1, 6),))
+
+
+def test_sequences_of_known_length():
+    text = """main (float[n, 6] x, float[n, 6] z) =>
+      (float[m, 6] a, float[2, n, 6] b, float[n, 2] c, int64 k, float[n, 6] e)
+    {
+      s = SequenceConstruct (x, z)
+      one = Constant <value = int64 {1}> ()
+      zero = Constant <value = int64 {0}> ()
+      t = SequenceInsert (s, x, one)
+      a = ConcatFromSequence <axis = 0> (t)
+      b = ConcatFromSequence <axis = 0, new_axis = 1> (s)
+      k = SequenceLength (t)
+      two = Constant <value = int64 {2}> ()
+      parts = SplitToSequence <axis = 1> (x, two)
+      c = SequenceAt (parts, one)
+      u = SequenceErase (t, zero)
+      nothing = SequenceEmpty ()
+      v = SequenceInsert (nothing, z)
+      w = Identity (v)
+      e = SequenceAt (w, zero)
+    }"""
+    check(text, (floats(2, 6), floats(2, 6)), (floats(5, 6), floats(5, 6)))
+
+
+def test_pieces_without_their_dimension():
+    text = """main (float[3, n] x) => (float[n] y)
+    {
+      parts = SplitToSequence <axis = 0, keepdims = 0> (x)
+      last = Constant <value = int64 {-1}> ()
+      y = SequenceAt (parts, last)
+    }"""
+    check(text, (floats(3, 4),))
+
+
+def test_optionals():
+    text = """main (float[n] x) => (float[n] y, bool here)
+    { o = Optional (x) y = OptionalGetElement (o) here = OptionalHasElement (o) }"""
+    check(text, (floats(4),))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from eyas.frontends.onnx import prepare
 from eyas.frontends.onnx.branches import assume_branch, take_possible_branches
+from eyas.frontends.onnx.carried import tidy_control_flow
 from eyas.frontends.onnx.corrections import correct
 from eyas.frontends.onnx.file import OnnxModel
 from eyas.frontends.onnx.fold import fold
 from eyas.frontends.onnx.padding import state_padding
+from eyas.frontends.onnx.sequences import resolve_sequences
 from eyas.frontends.onnx.subgraphs import transform_subgraphs
 
 # Known sizes make more shapes known, and those more sizes: bodies of functions need two or three rounds.
@@ -17,6 +19,12 @@ _ROUNDS = 6
 def simplify(model: OnnxModel) -> None:
     """Shapes must have been inferred, and are when this returns."""
     _fold(model)
+    if resolve_sequences(model):
+        prepare.infer_shapes(model)
+        _fold(model)
+    if tidy_control_flow(model):
+        prepare.infer_shapes(model)
+        _fold(model)
     while assume_branch(model, _fold):
         prepare.infer_shapes(model)
         _fold(model)

@@ -109,7 +109,9 @@ class _Graph:
             if outputs and not live.intersection(outputs):
                 for name in outputs:
                     if name in self.wanted:
-                        kept.extend(reversed(self.computed(name, self.wanted[name])))
+                        made = self.computed(name, self.wanted[name])
+                        kept.extend(reversed(made))
+                        self.need(made[0].input, live)
                 continue
             before = self.plain(node)
             kept.append(node)
