@@ -35,6 +35,7 @@ WITHOUT = {
     "transforms": "tiles of Winograd convolutions are transformed by plain loops, slowly",
     "windows": "`contraction` serves windows too, testing for the edges of the image in each step",
     "attention": "the `rows` strategy serves fused attention",
+    "recurrence": "steps of recurrent layers are plain loops, or run one by one in the host program",
     "rows": "what no other strategy serves is plain loops",
     "expand-math": "math functions are libm's",
     "optimize-llvm": "code is generated as it was lowered",

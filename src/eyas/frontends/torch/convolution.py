@@ -1,4 +1,5 @@
-"""Gradients of convolutions as convolutions, for any number of dimensions, stride, dilation and groups.
+"""Gradients of convolutions as convolutions, for any number of dimensions, stride, dilation and groups; and so
+transposed convolutions with groups.
 
 The importer's own lowering of `aten.convolution_backward` fails for groups, and gives wrong numbers for the transposed
 convolution with groups that the gradient of the input is. Here both gradients are plain convolutions:
@@ -20,7 +21,35 @@ Tensor = torch.Tensor
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    return {aten.convolution_backward.default: convolution_backward}
+    return {aten.convolution.default: convolution, aten.convolution_backward.default: convolution_backward}
+
+
+def convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """A transposed convolution with groups is the gradient that a plain one has for its input."""
+    if not transposed or groups == 1:
+        return NotImplemented
+    rank = x.dim() - 2
+    stride, padding, dilation, more = (_spread(one, rank) for one in (stride, padding, dilation, output_padding))
+    sizes = [
+        (x.shape[2 + dim] - 1) * stride[dim]
+        - 2 * padding[dim]
+        + dilation[dim] * (weight.shape[2 + dim] - 1)
+        + more[dim]
+        + 1
+        for dim in range(rank)
+    ]
+    made = _input_gradient(x, weight, sizes, stride, padding, dilation, groups)
+    return made if bias is None else made + bias.view([-1] + [1] * rank)
 
 
 def convolution_backward(

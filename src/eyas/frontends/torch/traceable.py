@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
-from eyas.frontends.torch.linear_algebra import operators  # noqa: F401
+from eyas.frontends.torch.linear_algebra.least_squares import lstsq
 
 Tensor = torch.Tensor
 
@@ -29,9 +29,7 @@ class Traceable(TorchFunctionMode):
         return func(*args, **kwargs) if made is NotImplemented else made
 
 
-def all_close(
-    x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Any:
+def all_close(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are near to each other."""
     return torch.isclose(x, other, rtol, atol, equal_nan).all().item()
 
@@ -80,4 +78,5 @@ _FORMS: dict[Any, Callable[..., Any]] = {
     Tensor.equal: equal,
     F.gaussian_nll_loss: gaussian_nll_loss,
     F.one_hot: one_hot,
+    torch.linalg.lstsq: lstsq,
 }

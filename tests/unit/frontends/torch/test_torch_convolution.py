@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from eyas.frontends.torch.convolution import convolution_backward  # noqa: E402
+from eyas.frontends.torch.convolution import convolution, convolution_backward  # noqa: E402
 
 CASES = [
     # rank, channels in, channels out, groups, kernel, stride, padding, dilation, size
@@ -40,6 +40,17 @@ def test_gradients(case, transposed):
     made = convolution_backward(gradient, x, weight, [outputs], *rest, [True] * 3)
     for mine, theirs in zip(made, expected, strict=True):
         torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case[3] > 1])
+def test_transposed_with_groups(case):
+    rank, inputs, outputs, groups, kernel, stride, padding, dilation, size = case
+    x = torch.randn(2, inputs, *range(size, size + rank), dtype=torch.float64)
+    weight = torch.randn(inputs, outputs // groups, *[kernel] * rank, dtype=torch.float64)
+    rest = ([stride], [min(padding, 1)], [dilation], True, [stride - 1], groups)
+    for bias in (None, torch.randn(outputs, dtype=torch.float64)):
+        made = convolution(x, weight, bias, *rest)
+        torch.testing.assert_close(made, torch.ops.aten.convolution(x, weight, bias, *rest))
 
 
 def test_only_what_is_asked_for():
