@@ -82,9 +82,12 @@ def dot_of(statement: Statement, tile: Tile) -> Dot | str:
 class DotEmitter:
     """Emits steps of a sum; `carried` are rows * vectors sums, and for fours what is too much in each vector."""
 
-    def __init__(self, memory: Memory, tile: Tile, dot: Dot):
+    def __init__(self, memory: Memory, tile: Tile, dot: Dot, extent: int):
         self.memory, self.dot = memory, dot
         self.group, self.width = tile.dot, tile.width
+        # Pairs are widened several at a time, which costs as much as one.
+        self.groups = next(count for count in (4, 2, 1) if extent % (count * tile.dot) == 0) if tile.dot == 2 else 1
+        self.reach = self.group * self.groups
         self.element = mlir.IntegerType.get_signless(8 if tile.dot == 4 else 16)
         self.i32 = mlir.IntegerType.get_signless(32)
 
@@ -92,11 +95,15 @@ class DotEmitter:
         return [self.memory.zeros(self.i32, self.width)] * (vectors if self.group == 4 else 0)
 
     def step(self, loads: TileLoads, carried: list[mlir.Value], rows: int, vectors: int) -> list[mlir.Value]:
-        columns = [self._columns(loads, vector) for vector in range(vectors)]
-        sums = []
-        for row in range(rows):
-            left = self._neighbours(loads, row)
-            sums += [self._add(carried[row * vectors + v], left, columns[v]) for v in range(vectors)]
+        sums = carried[: rows * vectors]
+        words = [self._words(loads, row) for row in range(rows)]
+        columns: list[mlir.Value] = []
+        for place in range(self.groups):
+            columns = [self._columns(loads, vector, place) for vector in range(vectors)]
+            for row in range(rows):
+                left = self._neighbours(words[row], place)
+                for v in range(vectors):
+                    sums[row * vectors + v] = self._add(sums[row * vectors + v], left, columns[v])
         if self.group == 2:
             return sums
         most = self.memory.at.constant(self.i32, -0x7F7F7F80)  # 128 in each byte
@@ -109,25 +116,27 @@ class DotEmitter:
             return sums
         return [arith.SubIOp(total, extras[index % vectors]).result for index, total in enumerate(sums)]
 
-    def _neighbours(self, loads: TileLoads, row: int) -> mlir.Value:
-        """A group of the shared operand in every lane."""
-        memory, access = self.memory, self.dot.shared
-        value = memory.load(access.storage, loads.address(access, row, 0), self.group, Size(1), None)
+    def _words(self, loads: TileLoads, row: int) -> mlir.Value:
+        """What a row of the shared operand has for this step, a group in each word."""
+        access = self.dot.shared
+        value = self.memory.load(access.storage, loads.address(access, row, 0), self.reach, Size(1), None)
         if self.group == 2:
-            value = arith.ExtSIOp(mlir.VectorType.get([2], self.element), value).result
-        word = vector.extract(vector.BitCastOp(mlir.VectorType.get([1], self.i32), value).result, [], [0])
-        if self.group == 4:
-            word = arith.XOrIOp(word, memory.at.constant(self.i32, -0x7F7F7F80)).result
-        return self._as_group(memory.splat(word, self.width))
+            value = arith.ExtSIOp(mlir.VectorType.get([self.reach], self.element), value).result
+        return vector.BitCastOp(mlir.VectorType.get([self.groups], self.i32), value).result
 
-    def _columns(self, loads: TileLoads, number: int) -> mlir.Value:
+    def _neighbours(self, words: mlir.Value, place: int) -> mlir.Value:
+        """One group of the shared operand in every lane."""
+        word = vector.extract(words, [], [place])
+        if self.group == 4:
+            word = arith.XOrIOp(word, self.memory.at.constant(self.i32, -0x7F7F7F80)).result
+        return self._as_group(self.memory.splat(word, self.width))
+
+    def _columns(self, loads: TileLoads, number: int, place: int) -> mlir.Value:
         """Groups of the other operand, one of each lane after the other."""
         memory, access, width = self.memory, self.dot.lanes, self.width
         start, step = loads.address(access, 0, number), access.strides[self.dot.along]
-        rows = [
-            memory.load(access.storage, memory.add(start, memory.size(step * place)), width, Size(1), loads.block.mask)
-            for place in range(self.group)
-        ]
+        addresses = [memory.add(start, memory.size(step * (place * self.group + k))) for k in range(self.group)]
+        rows = [memory.load(access.storage, one, width, Size(1), loads.block.mask) for one in addresses]
         both = [index for lane in range(width) for index in (lane, width + lane)]
         halves = [vector.ShuffleOp(rows[k], rows[k + 1], both).result for k in range(0, self.group, 2)]
         if self.group == 2:

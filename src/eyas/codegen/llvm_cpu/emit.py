@@ -339,7 +339,7 @@ class NestEmitter:
                     for value in row
                 ]
             loop = loops[0]
-            step = self.at.index(self.tile.dot if dots is not None and len(loops) == 1 else 1)
+            step = self.at.index(dots.reach if dots is not None and len(loops) == 1 else 1)
             op = scf.ForOp(self.at.index(0), self.memory.size(self.nest.loops[loop]), step, carried)
             with mlir.InsertionPoint(op.body):
                 inside = _with(indices, loop, op.induction_variable)
@@ -359,7 +359,9 @@ class NestEmitter:
             return None
         found = dot_of(statement, self.tile)
         assert not isinstance(found, str), found
-        return DotEmitter(self.memory, self.tile, found)
+        extent = self.nest.loops[found.along].static
+        assert extent is not None, "the schedule was checked"
+        return DotEmitter(self.memory, self.tile, found, extent)
 
     def _reduce_across_lanes(self, statement: Statement, block: Block, made: dict) -> list:
         """The vector loop is a reduction: lanes keep partial results that are combined at the end."""
