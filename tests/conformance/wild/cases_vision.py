@@ -132,7 +132,8 @@ CASES = (
         "ocr/ddddocr-old",
         (file("ddddocr==1.6.1", "ddddocr/common_old.onnx"),),
         lambda: _gray("input1", ((64, 160), (64, 224))),
-        about="int8 with operators of com.microsoft",
+        about="int8 LSTM, whose states ONNX Runtime rounds to bytes in each step",
+        rtol=1e-2,
     ),
     Wild(
         "detect/ddddocr",

@@ -41,7 +41,11 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask, broadcast, is true."""
     x, mask = torch.broadcast_tensors(x, mask)
-    return x.reshape(-1)[torch.nonzero(mask.reshape(-1)).squeeze(1)]
+    places = mask.reshape(-1)
+    if isinstance(mask.numel(), int) and mask.numel() < 3:
+        # torch promises less of how many are selected than of how many are found among so few.
+        places = torch.cat([places, places.new_zeros(3)])
+    return x.reshape(-1)[torch.nonzero(places).squeeze(1)]
 
 
 def index_by_mask(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:

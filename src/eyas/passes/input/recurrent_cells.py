@@ -18,8 +18,8 @@ class Cell:
     """What an `eyas.recurrence` computes; frontends write it as text.
 
     `kind` is lstm, gru or rnn. `gates` are letters in the order in which the columns of the weights have them: i, o, f
-    and c of an LSTM, z (update), r (reset) and h of a GRU, h of an RNN. `activations` are (name, alpha, beta): of gates,
-    of the candidate, and for an LSTM of the cell's value. `operands` name what comes after inputs and weights.
+    and c of an LSTM, z (update), r (reset) and h of a GRU, h of an RNN. `activations` are (name, alpha, beta): of
+    gates, of the candidate, and for an LSTM of the cell's value. `operands` name what comes after inputs and weights.
     """
 
     kind: str

@@ -152,6 +152,18 @@ def test_samples_of_images(sizes, modes):
                 assert got[0] is None
 
 
+@pytest.mark.parametrize(("causal", "masked", "scale"), [(False, False, None), (True, False, 0.3), (False, True, None)])
+def test_attention(causal, masked, scale):
+    query, key, value = random(2, 3, 5, 4), random(2, 3, 6, 4), random(2, 3, 6, 4)
+    mask = random(5, 6) if masked else None
+    options = {"attn_mask": mask, "scale": scale}
+    out, sums = aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, causal, **options)
+    op = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+    args = (random(*out.shape), query, key, value, out, sums, 0.0, causal)
+    for got, want in zip(TABLE[op](*args, **options), op(*args, **options), strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-9)
+
+
 def test_results_without_gradients_count_for_nothing():
     x, y = random(3), random(3)
     made = differentiate(lambda x, y: (x * y, x + y, x > 0), (x, y), (True, False), (None, torch.ones(3), None))
