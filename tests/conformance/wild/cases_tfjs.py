@@ -30,7 +30,6 @@ def _human(
 CASES = (
     _human("antispoof", "conv2d_input", 128, "whether a face is a photograph of one"),
     _human("blazeface", "input", 256, "faces", "signed"),
-    _human("centernet", "tower_0/images", 512, "objects, detection included", "bytes"),
     _human("efficientpose", "input_1_0", 368, "poses", "bytes"),
     Wild(
         "tfjs/emotion",
@@ -46,18 +45,14 @@ CASES = (
     _human("iris", "input_1", 64, "an eye"),
     _human("meet", "input_1", (144, 256), "people before a background"),
     _human("mobilefacenet", "img_inputs", 112, "a descriptor of a face", "signed"),
-    _human("movenet-lightning", "input", 192, "a pose, decoding included", "bytes"),
-    _human("posenet", "image", 385, "poses", "signed"),
     Wild(
-        "tfjs/max-pose",
-        tuple(
-            file("@codait/max-human-pose-estimator@0.3.0", f"model/{name}")
-            for name in ("model.json", "group1-shard1of2", "group1-shard2of2")
-        ),
-        _photos("image", (368, 432), (240, 320), scale="bytes"),
+        "tfjs/movenet-lightning",
+        (file(_HUMAN, "models/movenet-lightning.json"), file(_HUMAN, "models/movenet-lightning.bin")),
+        _photos("input", (192, 192), scale="bytes", dtype=np.int32),
         engine="tfjs",
-        about="any size",
+        about="a pose, decoding included",
     ),
+    _human("posenet", "image", 385, "poses", "signed"),
     Wild(
         "tfjs/upscale-slim-x2",
         tuple(

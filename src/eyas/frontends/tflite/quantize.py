@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from eyas.errors import FrontendError
 from eyas.frontends.tensorflow.graph import Graph
 from eyas.frontends.tflite.file import Quantization, TensorRecord
 
@@ -24,15 +25,20 @@ def is_quantized(record: TensorRecord | None) -> bool:
 
 def zero_of(record: TensorRecord) -> np.ndarray:
     """The zero point in the type of the tensor: a scalar, or a vector per channel."""
-    assert record.quantization is not None
-    zero = record.quantization.zero.astype(record.dtype)
-    return zero.reshape(()) if record.quantization.is_per_tensor else zero
+    found = _quantization(record)
+    zero = found.zero.astype(record.dtype)
+    return zero.reshape(()) if found.is_per_tensor else zero
 
 
 def scale_of(record: TensorRecord) -> np.ndarray:
-    assert record.quantization is not None
-    scale = record.quantization.scale
-    return scale.reshape(()) if record.quantization.is_per_tensor else scale
+    found = _quantization(record)
+    return found.scale.reshape(()) if found.is_per_tensor else found.scale
+
+
+def _quantization(record: TensorRecord) -> Quantization:
+    if record.quantization is None:
+        raise FrontendError(f"tensor '{record.name}' holds integers that stand for real numbers, but has no scale")
+    return record.quantization
 
 
 def dequantize(g: Graph, x: Any, record: TensorRecord) -> Any:
