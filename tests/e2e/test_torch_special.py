@@ -18,7 +18,7 @@ UNARY = (
     *(special.bessel_j0, special.bessel_j1, special.bessel_y0, special.bessel_y1, special.spherical_bessel_j0),
     *(special.modified_bessel_k0, special.scaled_modified_bessel_k1, special.airy_ai),
 )
-HALVES = (special.erfc, special.erfinv, special.gammaln, special.digamma, special.i0, special.i1e)
+HALVES = (special.erfc, special.erfinv, special.ndtr, special.gammaln, special.digamma, special.i0, special.i1e)
 BINARY = (special.gammainc, special.gammaincc, special.zeta, special.xlogy, special.xlog1py)
 BY_DEGREE = (
     *(special.chebyshev_polynomial_t, special.shifted_chebyshev_polynomial_w, special.hermite_polynomial_he),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -61,10 +62,18 @@ def _promised(op: Any, args: Any, kwargs: Any) -> tuple[torch.dtype | None, ...]
         return None
     try:
         with disable_proxy_modes_tracing():
-            made = op(*args, **kwargs)
+            made = _composite(op)(*args, **kwargs)
     except Exception:  # it has no rule for tensors without data: the decomposition is its rule
         return None
     return tuple(leaf.dtype if isinstance(leaf, Tensor) else None for leaf in pytree.tree_leaves(made))
+
+
+def _composite(op: torch._ops.OpOverload) -> Callable[..., Any]:
+    """The op, or torch's composition of other ops where it is one: while a program is taken apart, such an op calls its
+    entry in the table, which is what asks here."""
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    known = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
+    return functools.partial(op._op_dk, key) if known else op
 
 
 def _as(op: Any, made: Any, wanted: torch.dtype | None) -> Any:
