@@ -8,6 +8,7 @@ import torch
 from torch._ops import OpOverload
 
 aten = torch.ops.aten
+_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32)
 
 
 def drop_empty(program: torch.export.ExportedProgram) -> None:
@@ -24,7 +25,7 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
             continue
         value = node.meta["val"]
         with graph.inserting_before(node):
-            empty = graph.call_function(aten.full.default, (list(value.shape), False), {"dtype": value.dtype})
+            empty = _constant(graph, value)
         empty.meta, name = dict(node.meta), node.name
         node.replace_all_uses_with(empty)
         graph.erase_node(node)
@@ -36,10 +37,19 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
         graph.lint()
 
 
+def _constant(graph: torch.fx.Graph, value: torch.Tensor) -> torch.fx.Node:
+    """Memory, for unsigned types: the importer has no constants of them."""
+    if value.dtype in _UNSIGNED:
+        return graph.call_function(aten.empty.memory_format, (list(value.shape),), {"dtype": value.dtype})
+    return graph.call_function(aten.full.default, (list(value.shape), False), {"dtype": value.dtype})
+
+
 def _makes_nothing(node: torch.fx.Node) -> bool:
     """Whether a node's only result is a tensor that has no elements, whatever the sizes that vary."""
     value = node.meta.get("val")
-    if node.op != "call_function" or not isinstance(value, torch.Tensor) or node.target is aten.full.default:
+    if node.op != "call_function" or not isinstance(value, torch.Tensor):
+        return False
+    if node.target is (aten.empty.memory_format if value.dtype in _UNSIGNED else aten.full.default):
         return False
     if isinstance(node.target, OpOverload) and node.target._schema.is_mutable:
         return False

@@ -62,8 +62,10 @@ def _check_in_place(dispatch: hal.DispatchOp, function: mlir.OpView, backend: Ba
     strategy = backend.noted_strategy(function)
     if strategy.works_in_place or flow.IN_PLACE in function.attributes:
         return
-    places, access = _places(dispatch), list(dispatch.access)
+    places, access, lengths = _places(dispatch), list(dispatch.access), list(dispatch.lengths)
     for result in (binding for binding, kind in enumerate(access) if kind > 1):
+        if constant_int(lengths[result]) == 0:
+            continue  # buffers of no bytes may all be at one place
         shared = [binding for binding, place in enumerate(places) if binding != result and place == places[result]]
         if shared:
             able = ", ".join(one.name for one in backend.strategies if one.works_in_place)
