@@ -203,7 +203,7 @@ def test_trained_gradient_boosting():
     x = normal(400, 6)
     x[RNG.random(x.shape) < 0.05] = np.nan
     y = np.digitize(np.nan_to_num(x[:, 0] * x[:, 1] + x[:, 2]), [-0.5, 0.5])
-    for labels in (y, y > 0):
+    for labels in (y, (y > 0).astype(np.int64)):
         trained = lightgbm.LGBMClassifier(n_estimators=20, num_leaves=15, verbose=-1).fit(x, labels)
         model = convert(trained, initial_types=[("x", types.FloatTensorType([None, 6]))], zipmap=False, target_opset=15)
         check_model(model, {"x": x[:50]})
@@ -217,7 +217,7 @@ def test_trained_scikit_learn():
     y = np.digitize(x[:, 0] * x[:, 1] + x[:, 2], [-0.5, 0.5])
     forest_ = ensemble.RandomForestClassifier(10, max_depth=6).fit(x, y)
     check_model(to_onnx(forest_, x[:1], options={"zipmap": False}), {"X": x[:50]})
-    boosted = ensemble.HistGradientBoostingRegressor(max_iter=20).fit(x, x[:, 0] * x[:, 1])
+    boosted = ensemble.GradientBoostingRegressor(n_estimators=20).fit(x, x[:, 0] * x[:, 1])
     check_model(to_onnx(boosted, x[:1]), {"X": x[:50]})
-    plain = linear.LogisticRegression().fit(x, y > 0)
+    plain = linear.LogisticRegression().fit(x, (y > 0).astype(np.int64))
     check_model(to_onnx(plain, x[:1], options={"zipmap": False}), {"X": x[:50]})

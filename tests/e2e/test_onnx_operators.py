@@ -8,6 +8,7 @@ import pytest
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper  # noqa: E402
+from tests.tools.onnx_nodes import check_node  # noqa: E402
 
 import eyas  # noqa: E402
 from eyas.errors import FrontendError  # noqa: E402
@@ -121,6 +122,22 @@ def test_places_of_maxima_count_along_columns():
     check("MaxPool", {"x": normal(2, 3, 5, 6)}, outputs, opset=12, **options)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel_shape": [2, 2], "strides": [2, 2]},
+        {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1]},
+        {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "pads": [1, 1, 0, 0]},
+        {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"},
+    ],
+)
+def test_max_pool_of_bytes(dtype, options):
+    limits = np.iinfo(dtype)
+    x = RNG.integers(limits.min, limits.max, (2, 3, 7, 6), endpoint=True).astype(dtype)
+    check("MaxPool", {"x": x}, {"y": (helper.np_dtype_to_tensor_dtype(x.dtype), 4)}, **options)
+
+
 def test_scatter_keeps_the_largest():
     inputs = {"x": normal(3, 4), "i": np.array([[0, -1, 2], [1, 1, 1]]), "u": normal(2, 3)}
     check("ScatterElements", inputs, {"y": (FLOAT, 2)}, axis=1, reduction="max")
@@ -162,8 +179,12 @@ def test_dropout_outside_training_keeps_everything():
     assert mask.shape == x.shape and mask.all()
 
 
-def test_dropout_without_a_seed_is_refused():
-    inputs = {"x": normal(4), "ratio": np.array(0.5, np.float32), "training": np.array(True)}
-    model, _ = model_of("Dropout", inputs, {"y": (FLOAT, 1)})
-    with pytest.raises(FrontendError, match=r"\(Dropout, .*seed"):
-        eyas.compile(model)
+@pytest.mark.parametrize("mode", ["constant", "edge"])
+@pytest.mark.parametrize("pads, axes", [([-1, 2, -2, 0, 1, -1], None), ([-2, -1], [2])])
+def test_negative_pads_cut(pads, axes, mode):
+    if mode == "edge":
+        pads = [-abs(pad) for pad in pads]
+    inputs = {"x": RNG.standard_normal((3, 4, 5)).astype(np.float32), "pads": np.int64(pads), "value": np.float32(2)}
+    inputs |= {"axes": np.int64(axes)} if axes else {}
+    constants = ["pads", "value", "axes"]
+    check_node("Pad", inputs, {"y": TensorProto.FLOAT}, constants=constants, dynamic=["x"], mode=mode)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from tests.fuzz import data
 from tests.fuzz.graph import Dim, Node, TensorType
+from tests.fuzz.lowering import AXES, takes
 from tests.fuzz.ops import Op
 from tests.fuzz.shadow import DTYPES, UNIT, exact
 
@@ -20,6 +21,10 @@ Draw = Callable[[int], int]
 
 class Unsuitable(Exception):
     """An op that cannot be applied here, or whose result has too many elements."""
+
+
+REFUSALS = (Unsuitable, ValueError, RuntimeError, IndexError, TypeError)
+"""Also NumPy's and torch's words for what does not go together."""
 
 
 class Builder:
@@ -162,10 +167,13 @@ class Builder:
             if drawn is None:
                 raise Unsuitable(op.name)
             inputs, attrs = drawn
-            if self.frontend == "onnx" and self.type(inputs[0]).dtype in op.onnx_lacks:
+            types = [self.type(index) for index in inputs]
+            if AXES & attrs.keys() and types[0].rank and self.draw(3) == 3:
+                attrs["from_end"] = True
+            kind = infer(op, types, attrs, self.calls)
+            if not takes(self.frontend, op, types, attrs, kind):
                 raise Unsuitable(op.name)
-            kind = infer(op, [self.type(index) for index in inputs], attrs, self.calls)
-        except (Unsuitable, ValueError):  # NumPy's word for shapes that do not go together
+        except REFUSALS:
             del self.nodes[before:]
             return False
         self.nodes.append(Node(op.name, tuple(inputs), attrs, kind))
@@ -180,7 +188,7 @@ def infer(op: Op, types: Sequence[TensorType], attrs: dict[str, Any], calls: int
     """The result's type: the op is evaluated on zeros at the sizes of each call."""
     shapes, dtype = [], ""
     for call in range(calls if not all(kind.is_static for kind in types) else 1):
-        made = op.evaluate([exact(np.zeros(kind.at(call), DTYPES[kind.dtype])) for kind in types], attrs)
+        made = (op.once or op.evaluate)([exact(np.zeros(kind.at(call), DTYPES[kind.dtype])) for kind in types], attrs)
         shapes.append(made.shape)
         dtype = made.dtype
     if max(int(np.prod(shape)) for shape in shapes) > LARGEST_RESULT or len(shapes[0]) > LARGEST_RANK:

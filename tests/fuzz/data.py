@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 from tests.fuzz.shadow import DTYPES, LARGEST, SMALLEST_NORMAL, UNIT, to_dtype
 
-FLOAT_KINDS = ("normal", "whole", "unit", "positive", "wide", "special")
+FLOAT_KINDS = ("normal", "whole", "unit", "positive", "wide", "special", "hundreds")
 INTEGER_KINDS = ("small", "full")
 
 
 def make(dtype: str, shape: tuple[int, ...], kind: str, seed: int) -> np.ndarray:
     """An array of a kind. Kinds that only suit some types mean the plain one for others."""
+    if kind.startswith("sample:"):
+        from tests.fuzz.lowering import from_torch_tensor
+        from tests.fuzz.ops.database import tensor_of
+
+        return from_torch_tensor(tensor_of(kind).detach()).copy()
     rng = np.random.default_rng(seed)
     if dtype == "i1":
         return rng.random(shape) < 0.5
@@ -33,6 +38,8 @@ def _floats(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], kind: 
     values = rng.standard_normal(shape)
     if kind == "wide":
         return values * 2.0 ** rng.integers(-10, 6, shape)
+    if kind == "hundreds":
+        return values * 300  # squares leave the range of f16
     if kind == "special":
         some = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, LARGEST[dtype], -LARGEST[dtype]]
         some += [SMALLEST_NORMAL[dtype], SMALLEST_NORMAL[dtype] * UNIT[dtype] * 2, 0.5, 2.5, 1e4]

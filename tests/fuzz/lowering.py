@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 from tests.fuzz import data
-from tests.fuzz.graph import Graph
-from tests.fuzz.ops import TABLE
+from tests.fuzz.graph import Graph, Node, TensorType
+from tests.fuzz.ops import TABLE, Op
 from tests.fuzz.shadow import DTYPES, Shadow, exact
 
 CALL_SEEDS = 100_000
+AXES = {"axis", "axes"}
+OPSET = 23
 
 
 def leaf_values(graph: Graph, call: int) -> dict[int, np.ndarray]:
@@ -35,11 +37,22 @@ def evaluate(graph: Graph, call: int) -> list[Shadow]:
     return [values[index] for index in graph.results]
 
 
+def written(graph: Graph, node: Node) -> dict[str, Any]:
+    """Attributes as a program writes them: now and then axes count from the end."""
+    attrs = dict(node.attrs)
+    if attrs.pop("from_end", False):
+        rank = graph.nodes[node.inputs[0]].type.rank + TABLE[node.op].new_axes
+        for name in AXES & attrs.keys():
+            given = attrs[name]
+            attrs[name] = given - rank if isinstance(given, int) else tuple(axis - rank for axis in given)
+    return attrs
+
+
 def _interpret(graph: Graph, field: str, inputs: Sequence[Any], constants: dict[int, Any]) -> tuple[Any, ...]:
     values = dict(constants) | dict(zip(graph.inputs, inputs, strict=True))
     for index, node in enumerate(graph.nodes):
         if not node.is_leaf:
-            values[index] = getattr(TABLE[node.op], field)([values[i] for i in node.inputs], dict(node.attrs))
+            values[index] = getattr(TABLE[node.op], field)([values[i] for i in node.inputs], written(graph, node))
     return tuple(values[index] for index in graph.results)
 
 
@@ -166,8 +179,21 @@ class Emitter:
         from onnx import helper
 
         names = [f"t{len(self.nodes)}_{index}" for index in range(outputs)]
+        self._check(op, inputs)
         self.nodes.append(helper.make_node(op, list(inputs), names, **attrs))
         return names[0] if outputs == 1 else names
+
+    def _check(self, op: str, inputs: Sequence[str]) -> None:
+        """Refuses an element type that ONNX's own definition of the op leaves out."""
+        from onnx import defs, helper
+
+        slots = defs.get_schema(op, OPSET).inputs
+        for place, name in enumerate(inputs):
+            if name in self.dtypes:
+                kind = helper.tensor_dtype_to_string(self.dtype(self.dtypes[name])).removeprefix("TensorProto.").lower()
+                allowed = slots[min(place, len(slots) - 1)].types
+                if f"tensor({kind})" not in allowed:
+                    raise ValueError(f"{op} has no {kind}")
 
     def array(self, array: np.ndarray) -> str:
         from onnx import numpy_helper
@@ -212,13 +238,33 @@ def onnx_model(graph: Graph) -> Any:
         if node.op == "input":
             know(index, f"v{index}")
         elif not node.is_leaf:
-            know(index, TABLE[node.op].onnx(emit, [names[i] for i in node.inputs], dict(node.attrs)))
+            know(index, TABLE[node.op].onnx(emit, [names[i] for i in node.inputs], written(graph, node)))
     outputs = []
     for place, index in enumerate(graph.results):
         emit.nodes.append(helper.make_node("Identity", [names[index]], [f"r{place}"]))
         outputs.append(info(f"r{place}", index))
     body = helper.make_graph(emit.nodes, "graph", inputs, outputs, emit.initializers)
-    return helper.make_model(body, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+    return helper.make_model(body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
+
+
+def takes(frontend: str, op: Op, types: Sequence[TensorType], attrs: dict[str, Any], made: TensorType) -> bool:
+    """Whether a framework has the op for these types."""
+    if frontend == "onnx":
+        emit = Emitter()
+        for place, kind in enumerate(types):
+            emit.dtypes[f"v{place}"], emit.shapes[f"v{place}"] = kind.dtype, kind.shape
+        try:
+            op.onnx(emit, [f"v{place}" for place in range(len(types))], attrs)
+        except ValueError:
+            return False
+    if frontend == "torch" and any(kind.dtype in ("u16", "u64") for kind in (*types, made)):
+        return False  # not of the importer's types
+    if frontend == "torch" and any(kind.dtype == "u32" for kind in types):
+        try:
+            op.torch([torch_tensor(np.zeros(kind.at(0), DTYPES[kind.dtype])) for kind in types], attrs)
+        except (RuntimeError, TypeError, ZeroDivisionError):
+            return False
+    return True
 
 
 def _import_onnx(graph: Graph) -> Any:

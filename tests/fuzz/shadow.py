@@ -27,11 +27,14 @@ DTYPES: dict[str, np.dtype] = {
     "i16": np.dtype(np.int16),
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
+    "u16": np.dtype(np.uint16),
+    "u32": np.dtype(np.uint32),
+    "u64": np.dtype(np.uint64),
     "c64": np.dtype(np.complex64),
 }
 REALS = tuple(name for name in DTYPES if name != "c64")
 FLOATS = ("f32", "f16", "bf16", "f64")
-INTEGERS = ("i32", "i64", "i8", "u8", "i16")
+INTEGERS = ("i32", "i64", "i8", "u8", "i16", "u16", "u32", "u64")
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 UNIT = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}

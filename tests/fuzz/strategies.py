@@ -93,7 +93,10 @@ def make_graph(
         symbols = {name: SYMBOLS[frontend][name] for name in names}
     # A few types in a graph, so that values meet others of their type.
     known = REALS if frontend == "onnx" else tuple(DTYPES)
-    dtypes = sorted({known[number(len(known) - 1)], ("f32", "i32", "f32", "i1", "i64")[number(4)], "f32"})
+    if frontend == "torch":
+        known = tuple(name for name in known if name not in ("u16", "u64"))  # not of the importer's types
+    usual = ("f32", "i32", "f32", "i1", "i64")
+    dtypes = sorted({known[number(len(known) - 1)], usual[number(4)], ("f32", "u8", "f32", "f16")[number(3)]})
     builder = Builder(number, symbols, dtypes, frontend)
     names = _OPS[frontend]
     # A long chain now and then: more buffers live at once.

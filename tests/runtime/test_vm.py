@@ -152,7 +152,7 @@ def test_float_instructions():
     for name in FLOATS:
         op = isa.BY_NAME[name]
         count = len(op.operands) - 1
-        scalar_function(builder, name, count, lambda asm, *given, m=method_name(op): getattr(asm, m)(None, *given))
+        scalar_function(builder, name, count, lambda asm, *given, op=op: getattr(asm, method_name(op))(None, *given))
     module = load(builder)
     numbers = [*UNUSUAL, *np.random.default_rng(0).normal(0, 50, 20).tolist()]
     with np.errstate(all="ignore"):

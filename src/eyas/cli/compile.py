@@ -40,6 +40,7 @@ def command(
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes that compile kernels; 0 for one per CPU.")] = 0,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Use and keep nothing; see `eyas cache`.")] = False,
+    timings: Annotated[bool, typer.Option("--timings", help="Say where the time went.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress and no summary.")] = False,
     json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
@@ -48,6 +49,7 @@ def command(
     from eyas.cli.reproducer import CommandWatcher
     from eyas.pipelines import driver
     from eyas.pipelines.request import Phase, Request, Services
+    from eyas.pipelines.timings import Timings
     from eyas.targets import best_first, parse_targets
 
     begin = time.perf_counter()
@@ -69,19 +71,26 @@ def command(
         last=last,
         external_weights=external_weights,
     )
-    watchers = (CommandWatcher(), *_progress(quiet or json))
+    stopwatch = Timings()
+    watchers = (CommandWatcher(), stopwatch, *_progress(quiet or json))
     services = Services(None if no_cache else open_store(), workers, dump_phases, watchers)
     if to:
         output.write_text(driver.run(request, services).as_text())
         if not quiet and not json:
             print(f"{output}: the program after phase '{to}'")
+        if timings:
+            print(stopwatch.finish().as_text())
         return
     result = driver.compile(request, services)
     result.save(output)
     summary = _summary(output, result.manifest, begin, dict(result.seconds))
     if len(request.targets) > 1:
         summary["variants"] = [str(one) for one in best_first(request.targets)]
+    if timings and json:
+        summary["timings"] = stopwatch.finish().as_dict()
     _report(summary, quiet, json)
+    if timings and not json:
+        print(stopwatch.finish().as_text())
 
 
 def _read_dump(path: Path, parameters: Path | None) -> Any:

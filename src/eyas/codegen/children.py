@@ -38,13 +38,17 @@ _MOST_EARLY = 8
 """Children that are started before it is known how many jobs there will be."""
 
 
+OnDone = Callable[[str, float], None]
+
+
 def compile_jobs(
     jobs: Sequence[Job],
     workers: int,
-    on_done: Callable[[str], None] | None = None,
+    on_done: OnDone | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> list[Any]:
-    """Compiles all jobs, `workers` at a time, and returns the CompiledDispatch of each in order."""
+    """Compiles all jobs, `workers` at a time, and returns the CompiledDispatch of each in order. `on_done` hears each
+    job's name and its seconds of processor time."""
     if knobs.compiles_in_process():
         return [_in_process(job, on_done) for job in jobs]
     batch = _Batch(jobs, on_done)
@@ -67,19 +71,20 @@ def prepare_children(target: Target, count: int = 0) -> None:
         pool.prepare(codegen_module(target), count or min(len(os.sched_getaffinity(0)), _MOST_EARLY))
 
 
-def _in_process(job: Job, on_done: Callable[[str], None] | None) -> Any:
+def _in_process(job: Job, on_done: OnDone | None) -> Any:
+    begin = time.process_time()
     made = worker.run_safely(job)
     if isinstance(made, BaseException):
         raise made
     if on_done is not None:
-        on_done(job.name)
+        on_done(job.name, time.process_time() - begin)
     return made
 
 
 class _Batch:
     """The jobs of one compilation, which several threads take in turn, each with a child."""
 
-    def __init__(self, jobs: Sequence[Job], on_done: Callable[[str], None] | None) -> None:
+    def __init__(self, jobs: Sequence[Job], on_done: OnDone | None) -> None:
         self.jobs, self.results, self._on_done = jobs, [None] * len(jobs), on_done
         self._queue: SimpleQueue[int] = SimpleQueue()
         # The longest text first, so that no child is left with a large job at the end.
@@ -95,9 +100,10 @@ class _Batch:
             except Empty:
                 return
             job = self.jobs[index]
-            self.results[index] = self._compile(job)
+            seconds: list[float] = []
+            self.results[index] = self._compile(job, seconds)
             if self._on_done is not None:
-                self._on_done(job.name)
+                self._on_done(job.name, sum(seconds))
 
     def stop(self) -> None:
         """Ends the children that are at work; the threads that wait for them see to the rest."""
@@ -105,16 +111,18 @@ class _Batch:
         for child in list(self._busy):
             child.process.kill()
 
-    def _compile(self, job: Job) -> Any:
-        """A CompiledDispatch or an error, with the deaths on the way to it."""
+    def _compile(self, job: Job, seconds: list[float]) -> Any:
+        """A CompiledDispatch or an error, with the deaths on the way to it; appends what each try took."""
         from eyas.codegen.caution import steps_of
 
         deaths: list[tuple[Caution, Death]] = []
         steps = steps_of(Target.parse(job.target))
         for caution in steps:
+            begin = time.monotonic()
             try:
-                made = self._ask(replace(job, caution=caution, text=""))
+                made = self._ask(replace(job, caution=caution, text=""), seconds)
             except ChildDied as died:
+                seconds.append(time.monotonic() - begin)
                 if self._stopped:
                     return InternalError(f"compiling dispatch '{job.name}' was interrupted")
                 deaths.append((caution, died.death))
@@ -125,18 +133,20 @@ class _Batch:
             return (made, deaths, self._listing(job, deaths[0][0])) if deaths else made
         return died_each_time(job, deaths)
 
-    def _ask(self, job: Job | Listing) -> Any:
+    def _ask(self, job: Job | Listing, seconds: list[float] | None = None) -> Any:
         plain = job if isinstance(job, Job) else job.job
         child = pool.take(codegen_module(Target.parse(plain.target)))
         self._busy.add(child)
         try:
-            made = child.ask(job, knobs.compile_seconds() * (1 + len(plain.bytecode) / _BYTES_PER_SHARE))
+            made, took = child.ask(job, knobs.compile_seconds() * (1 + len(plain.bytecode) / _BYTES_PER_SHARE))
         except BaseException:
             child.close()
             raise
         finally:
             self._busy.discard(child)
         pool.give_back(child)
+        if seconds is not None:
+            seconds.append(took)
         return made
 
     def _listing(self, job: Job, caution: Caution) -> str:
@@ -172,8 +182,8 @@ class Child:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
 
-    def ask(self, job: Job | Listing, seconds: float) -> Any:
-        """What the child makes of a job within so much processor time."""
+    def ask(self, job: Job | Listing, seconds: float) -> tuple[Any, float]:
+        """What the child makes of a job within so much processor time, and how much of it that took."""
         assert self.process.stdin is not None and self.process.stdout is not None
         self.jobs += 1
         begin = os.fstat(self._errors.fileno()).st_size

@@ -1,6 +1,7 @@
 """The process that generates code: started by `children`, it compiles what it is sent, and may die of it.
 
-It speaks length-prefixed pickles over its pipes. Errors come back as data. It is `python -m eyas.codegen.worker`, so
+It speaks length-prefixed pickles over its pipes: a job and its limit in, the result and its seconds of processor time
+out. Errors come back as data. It is `python -m eyas.codegen.worker`, so
 that a user's script needs no `if __name__ == "__main__"` and no thread of the parent is forked.
 """
 
@@ -110,9 +111,10 @@ def main() -> None:
             signal.setitimer(signal.ITIMER_PROF, seconds)  # its signal ends the process
             if isinstance(job, Job):
                 die_if_planted(job)
+            begin = time.process_time()
             result = run_safely(job)
             signal.setitimer(signal.ITIMER_PROF, 0)
-            send(output, result)
+            send(output, (result, time.process_time() - begin))
     except (EOFError, BrokenPipeError):  # the parent is done with us
         os._exit(0)
     except MemoryError:

@@ -7,11 +7,16 @@ import io
 import re
 from collections.abc import Callable, Mapping
 
+import numpy as np
 from torch_mlir.passmanager import PassManager
 
 from eyas.errors import CompileError, FrontendError, UnsupportedOpError
+from eyas.frontends.states import bind_states, initial_values
 from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module, run_upstream
 from eyas.ir.locations import describe_location, node_name
+from eyas.ir.walk import functions
+from eyas.module.program import RANDOM_STATE
+from eyas.passes.input.convert_random import DRAWS
 from eyas.passes.input.drop_asserts import DropAsserts
 from eyas.passes.input.drop_unused_results import DropUnusedResults
 from eyas.passes.input.externalize_parameters import ExternalizeParameters, take_values
@@ -99,6 +104,7 @@ def finish(module: mlir.Module, parameters: Mapping[str, Parameter], hint: str =
         raise UnsupportedOpError(f"{error}{hint}") from None
     except CompileError as error:
         raise FrontendError(f"the importer made an invalid program: {error}") from error
+    seed = _bind_seed(module)
     values = {name: Parameter.of_array(name, array) for name, array in take_values(module).items()}
     available = {**parameters, **values}
     found: dict[str, mlir.Operation] = {}
@@ -112,7 +118,18 @@ def finish(module: mlir.Module, parameters: Mapping[str, Parameter], hint: str =
     for key, op in found.items():
         if key not in available:
             raise FrontendError(f"parameter '{key}' at {describe_location(op.location)} has no data")
-    return {key: available[key] for key in found}
+    return {**{key: available[key] for key in found}, **seed}
+
+
+def _bind_seed(module: mlir.Module) -> dict[str, Parameter]:
+    """Makes state of what random numbers are drawn from, if the program draws any; returns its first value."""
+    (function,) = functions(module)
+    if DRAWS not in function.attributes:
+        return {}
+    del function.attributes[DRAWS]
+    type_ = mlir.FunctionType(mlir.TypeAttr(function.attributes["function_type"]).value)
+    bind_states(module, {len(type_.inputs) - 1: RANDOM_STATE}, {len(type_.results) - 1: RANDOM_STATE})
+    return initial_values({RANDOM_STATE: np.zeros(2, np.int64)})
 
 
 def explain_failure(module: mlir.Module, error: mlir.MLIRError) -> FrontendError:
@@ -137,7 +154,7 @@ def explain_failure(module: mlir.Module, error: mlir.MLIRError) -> FrontendError
     return FrontendError(f"lowering failed: {_one_line(str(error))}")
 
 
-_NAMED_OPERATOR = re.compile(r'torch\.operator"?.*?"(?:torch\.)?((?:aten|prims|onnx|quantized|torchvision)\.[\w.]+)"')
+_NAMED_OPERATOR = re.compile(r'torch\.operator"?.*?"(?:torch\.)?(?!torch\.)(\w+\.[\w.]+)"')
 _FAILED = re.compile(r"failed to legalize operation '([\w.]+)'|unsupported by backend contract: .*?'(torch[\w.]+)'")
 
 

@@ -6,9 +6,10 @@ reference page (`docs/make_tables.py`). This file imports nothing but the standa
 Python.
 
 The machine. A function owns two register banks: 64-bit integers (start at 0) and references (start null). A reference
-is a span of a buffer or a command buffer. A float is the bits of an f64 in an integer register, whatever its type: sizes
-are computed with few of them, and an operation in f64 that is rounded by `fround` is what a narrower type gives. An instruction is a stream of little-endian 16-bit units: the opcode, then
-its operands in table order. Nothing is aligned beyond 2 bytes.
+is a span of a buffer or a command buffer. A float is the bits of an f64 in an integer register, whatever its type:
+sizes are computed with few of them, and an operation in f64 that is rounded by `fround` is what a narrower type gives.
+An instruction is a stream of little-endian 16-bit units: the opcode, then its operands in table order. Nothing is
+aligned beyond 2 bytes.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ MAGIC = b"EYASPRG\0"
 VERSION = 1
 DYNAMIC_LIMIT = 2**63 - 1
 ANONYMOUS = "?"
+# The state that random numbers are drawn from: a seed, and how many calls there have been.
+RANDOM_STATE = "eyas.random"
 
 _SECTIONS = ("strings", "tables", "executables", "parameters", "globals", "functions", "states")
 _OPTIONAL = ("states",)  # written only when not empty, so that older runtimes read the rest

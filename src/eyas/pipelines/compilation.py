@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from torch_mlir import ir as mlir
 
-from eyas.ir import raise_as_compile_error
+from eyas.ir import Pass, Upstream, raise_as_compile_error
 from eyas.pipelines import dumps, weights_file
 from eyas.pipelines.constants import evaluate_with
 from eyas.pipelines.phases import pipeline
@@ -51,7 +51,7 @@ class Compilation:
             self.services.on_phase(phase, self)
             self._keep_last_good(phase)
             begin = time.perf_counter()
-            pipeline(phase, self.options).equipped(**self._tools()).run(self.module)
+            pipeline(phase, self.options).equipped(**self._tools()).run(self.module, self._on_pass)
             try:
                 self.module.operation.verify()
             except mlir.MLIRError as error:
@@ -80,6 +80,9 @@ class Compilation:
             "on_done": services.on_kernel,
             "on_warning": services.on_warning,
         }
+
+    def _on_pass(self, step: Pass | Upstream, _: mlir.Module, seconds: float) -> None:
+        self.services.on_pass(getattr(step, "name", str(step)), seconds)
 
     def _keep_last_good(self, next_phase: Phase) -> None:
         buffer = io.BytesIO()

@@ -37,7 +37,12 @@ class CompileProgress(Watcher):
             detail = f"{total} kernels"
         self._progress.reset(self._task, total=total, description=phase.value, detail=detail)
 
-    def on_kernel(self, name: str) -> None:
+    def on_pass(self, name: str, seconds: float) -> None:
+        """A pass of the phase is done."""
+        if self._progress.tasks[self._task].total is None:
+            self._progress.update(self._task, detail=f"after {name}")
+
+    def on_kernel(self, name: str, seconds: float) -> None:
         """A kernel was compiled."""
         with self._lock:
             self._progress.update(self._task, advance=1, detail=name)

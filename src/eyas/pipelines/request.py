@@ -116,8 +116,11 @@ class Watcher:
     def on_phase(self, phase: Phase, compilation: Compilation) -> None:
         """A phase begins."""
 
-    def on_kernel(self, name: str) -> None:
-        """A kernel was compiled."""
+    def on_pass(self, name: str, seconds: float) -> None:
+        """A pass of the phase is done."""
+
+    def on_kernel(self, name: str, seconds: float) -> None:
+        """A kernel was compiled, in so much processor time, or found in the cache, in none."""
 
     def on_warning(self, message: str) -> None:
         """Something is not as good as it should be, and right all the same."""
@@ -151,9 +154,13 @@ class Services:
         for watcher in self.watchers:
             watcher.on_phase(phase, compilation)
 
-    def on_kernel(self, name: str) -> None:
+    def on_pass(self, name: str, seconds: float) -> None:
         for watcher in self.watchers:
-            watcher.on_kernel(name)
+            watcher.on_pass(name, seconds)
+
+    def on_kernel(self, name: str, seconds: float) -> None:
+        for watcher in self.watchers:
+            watcher.on_kernel(name, seconds)
 
     def on_warning(self, message: str) -> None:
         for watcher in self.watchers:

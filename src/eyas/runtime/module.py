@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from eyas.errors import CallError, ModuleError, UsageError
-from eyas.module.program import Signature, Symbol, TensorSpec
+from eyas.module.program import RANDOM_STATE, Signature, Symbol, TensorSpec
 from eyas.runtime import _core, safetensors
 from eyas.runtime.calls import Calls, EntryPoint, Function
 from eyas.runtime.device import DEFAULT, Device, as_device
@@ -140,6 +142,15 @@ class Module:
     def reset(self) -> None:
         """Gives all state its first values again."""
         self._context.reset_state()
+
+    def seed(self, seed: int) -> None:
+        """Sets what random numbers are drawn from: the calls that follow give the same numbers after the same seed.
+
+        A module starts with the seed 0. Its seed and the number of calls since are the state 'eyas.random'.
+        """
+        if RANDOM_STATE not in self.state:
+            raise UsageError("the module draws no random numbers, so it has no seed to set")
+        self.state[RANDOM_STATE] = np.array([(int(seed) + 2**63) % 2**64 - 2**63, 0], np.int64)
 
     @property
     def transient_bytes(self) -> int:

@@ -114,7 +114,7 @@ def _case(test: object, parameters: dict[str, frozenset[str]]) -> Case:
 
 
 def _is_numeric(model: onnx.ModelProto) -> bool:
-    if any(node.domain.startswith("ai.onnx.") or node.op_type in _IMAGE_OPS for node in model.graph.node):
+    if any(node.domain.startswith("ai.onnx.preview") or node.op_type in _IMAGE_OPS for node in model.graph.node):
         return False
     values = [*model.graph.input, *model.graph.output]
     return all(

@@ -66,7 +66,7 @@ def section(pairs: Pairs, seconds: float, jobs: int) -> str:
             f" {platform.python_version()}, {platform.machine()}; {today}; {seconds / 60:.1f} minutes with {jobs}"
             " workers. Command: `make conformance-onnx`.",
             "",
-            "*Numeric* tests have only tensors of numbers as inputs and outputs, and no `ai.onnx.ml` or training"
+            "*Numeric* tests have only tensors of numbers as inputs and outputs, and no training"
             " operator. Some tests give as inputs what models give as constants (axes, shapes, pads); where Eyas"
             " needs them at compile time they are made constants, and the test is in a column of its own.",
             "",

@@ -45,8 +45,10 @@ class Op:
     jax: Lowering | None = None
     onnx: Lowering | None = None
     weight: int = 2
-    onnx_lacks: tuple[str, ...] = ()
-    """Element types that ONNX's own definition of the op leaves out."""
+    once: Callable[[list[Shadow], Attrs], Shadow] | None = None
+    """Evaluates without a bound, where that is quicker."""
+    new_axes: int = 0
+    """How many dimensions the result has more; axes are those of the result."""
 
 
 TABLE: dict[str, Op] = {}

@@ -266,6 +266,8 @@ def promoted(one: str, other: str) -> str:
         return one
     if tuple(sorted((one, other))) in {tuple(sorted(pair)) for pair in _PROMOTED}:
         return next(to for pair, to in _PROMOTED.items() if set(pair) == {one, other})
+    if {one, other} & {"u16", "u32", "u64"}:
+        raise ValueError("torch promotes these with nothing else")
     floats = [name for name in (one, other) if name in UNIT]
     if len(floats) == 1:
         return floats[0]

@@ -215,10 +215,22 @@ _binary(
     evaluate=functools.partial(_quotient, lambda args, attrs: elementwise(np.divide, *args, units=2.0)),
 )
 _binary(
-    "maximum", np.maximum, (*FLOATS, *INTEGERS), torch_call("maximum"), jax_call("maximum"), onnx_call("Max"), units=0.0
+    "maximum",
+    np.maximum,
+    (*FLOATS, *INTEGERS, "i1"),
+    torch_call("maximum"),
+    jax_call("maximum"),
+    onnx_call("Max"),
+    units=0.0,
 )
 _binary(
-    "minimum", np.minimum, (*FLOATS, *INTEGERS), torch_call("minimum"), jax_call("minimum"), onnx_call("Min"), units=0.0
+    "minimum",
+    np.minimum,
+    (*FLOATS, *INTEGERS, "i1"),
+    torch_call("minimum"),
+    jax_call("minimum"),
+    onnx_call("Min"),
+    units=0.0,
 )
 _binary("atan2", np.arctan2, FLOATS, torch_call("atan2"), jax_call("arctan2"), units=FUNCTION_UNITS, weight=1)
 for _name in ("and", "or", "xor"):
@@ -295,7 +307,7 @@ def _truncated(x, y):
     ).astype(x.dtype)
 
 
-_NARROW = ("i32", "i8", "u8", "i16")  # their magnitudes fit into i64
+_NARROW = ("i32", "i8", "u8", "i16", "u16", "u32")  # their magnitudes fit into i64
 for _name, _f, _torch, _jax, _onnx, _dtypes in (
     ("floor_divide", np.floor_divide, torch_call("floor_divide"), jax_call("floor_divide"), None, INTEGERS),
     ("remainder", np.remainder, torch_call("remainder"), jax_call("remainder"), onnx_call("Mod"), INTEGERS),
@@ -380,7 +392,7 @@ def compared(function, one: Shadow, other: Shadow) -> Shadow:
 for _name, (_f, _jax, _onnx) in _COMPARISONS.items():
 
     def _build_comparison(b):
-        first = b.value((*FLOATS, *INTEGERS))
+        first = b.value((*FLOATS, *INTEGERS, "i1"))
         return (first, b.companion(first)), {}
 
     add(
@@ -413,8 +425,9 @@ add(Op("where", _build_where, _evaluate_where, torch_call("where"), jax_call("wh
 
 
 def _build_clamp(b):
-    low = b.integer(-3, 2)
-    return (b.value((*FLOATS, "i32", "i64", "i8", "i16")),), {"low": low, "high": low + b.integer(0, 4)}
+    value = b.value((*FLOATS, *INTEGERS))
+    low = b.choose((1, 2, 100)) if b.type(value).dtype.startswith("u") else b.integer(-3, 2)
+    return (value,), {"low": low, "high": low + b.integer(0, 4)}
 
 
 add(
@@ -503,5 +516,6 @@ add(
 def torch_dtype(name: str):
     """torch's name of an element type."""
     named = {"i1": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "i32": "int32", "i64": "int64"}
+    named |= {"u16": "uint16", "u32": "uint32", "u64": "uint64"}
     named |= {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}
     return getattr(torch, named[name])

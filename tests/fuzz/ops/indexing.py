@@ -34,8 +34,8 @@ def _build_take(b):
 
 
 def _torch_take(a, k):
-    flat = torch.index_select(a[0], k["axis"], a[1].reshape(-1))
-    return flat.reshape((*a[0].shape[: k["axis"]], *a[1].shape, *a[0].shape[k["axis"] + 1 :]))
+    flat, axis = torch.index_select(a[0], k["axis"], a[1].reshape(-1)), k["axis"] % a[0].dim()
+    return flat.reshape((*a[0].shape[:axis], *a[1].shape, *a[0].shape[axis + 1 :]))
 
 
 add(

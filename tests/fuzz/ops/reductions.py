@@ -50,7 +50,6 @@ add(
         lambda a, k: jnp.sum(a[0], k["axes"], keepdims=k["keep"], dtype=a[0].dtype),
         _onnx_reduce("ReduceSum"),
         4,
-        ("i8", "u8", "i16"),
     )
 )
 
@@ -93,12 +92,11 @@ for _name, _f, _onnx in (("amax", np.max, "ReduceMax"), ("amin", np.min, "Reduce
     add(
         Op(
             _name,
-            _axes_build((*FLOATS, *INTEGERS), nonempty=True),
+            _axes_build((*FLOATS, *INTEGERS, "i1"), nonempty=True),
             _extreme(_f),
             lambda a, k, name=_name: getattr(torch, name)(a[0], k["axes"], keepdim=k["keep"]),
             lambda a, k, name=_name: getattr(jnp, name)(a[0], k["axes"], keepdims=k["keep"]),
             _onnx_reduce(_onnx),
-            onnx_lacks=("i16",),
         )
     )
 
@@ -133,7 +131,6 @@ add(
         lambda a, k: jnp.prod(a[0], k["axes"], keepdims=k["keep"], dtype=a[0].dtype),
         _onnx_reduce("ReduceProd"),
         1,
-        ("i8", "u8", "i16"),
     )
 )
 
@@ -308,7 +305,6 @@ add(
         lambda a, k: jnp.cumsum(a[0], k["axis"], dtype=a[0].dtype),
         lambda emit, a, k: emit("CumSum", [a[0], emit.array(np.array(k["axis"], np.int64))]),
         2,
-        ("i8", "u8", "i16"),
     )
 )
 
@@ -357,7 +353,7 @@ def _argsort(args, k):
 add(
     Op(
         "sort",
-        _axis_build((*FLOATS, *INTEGERS), descending=(False, True)),
+        _axis_build((*FLOATS, *INTEGERS, "i1"), descending=(False, True)),
         lambda args, k: _sorted(args[0], k),
         lambda a, k: torch.sort(a[0], dim=k["axis"], descending=k["descending"], stable=True)[0],
         lambda a, k: jnp.sort(a[0], k["axis"], descending=k["descending"]),
@@ -367,7 +363,7 @@ add(
 add(
     Op(
         "argsort",
-        _axis_build((*FLOATS, *INTEGERS), descending=(False, True)),
+        _axis_build((*FLOATS, *INTEGERS, "i1"), descending=(False, True)),
         _argsort,
         lambda a, k: torch.sort(a[0], dim=k["axis"], descending=k["descending"], stable=True)[1],
         lambda a, k: jnp.argsort(a[0], k["axis"], descending=k["descending"], stable=True).astype(jnp.int64),

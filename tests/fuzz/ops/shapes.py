@@ -96,6 +96,7 @@ add(
         lambda a, k: a[0].unsqueeze(k["axis"]),
         lambda a, k: jnp.expand_dims(a[0], k["axis"]),
         lambda emit, a, k: emit("Unsqueeze", [a[0], emit.integers([k["axis"]])]),
+        new_axes=1,
     )
 )
 
@@ -249,6 +250,7 @@ add(
             "Concat", [emit("Unsqueeze", [x, emit.integers([k["axis"]])]) for x in a], axis=k["axis"]
         ),
         1,
+        new_axes=1,
     )
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.ao.quantization.fx._decomposed  # registers torch.ops.quantized_decomposed
 from torch import nn
+from torch._higher_order_ops.scan import scan
 from torch.nn import functional as F
 
 OPS = torch.ops.quantized_decomposed
@@ -167,21 +168,41 @@ def large_weight() -> Case:
     return Case(nn.Linear(256, 512).eval(), (torch.randn(48, 256),))
 
 
-class Recurrent(nn.Module):
+class Steps(nn.Module):
+    """A loop whose step is no layer that Eyas knows."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.layer = nn.LSTM(16, 64)
+        self.inner, self.outer = nn.Linear(256, 384), nn.Linear(384, 256)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def step(carry: torch.Tensor, row: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            new = self.outer(torch.tanh(self.inner(carry))) + row
+            return new, new.clone()
+
+        return scan(step, torch.zeros_like(x[0]), x)[1]
+
+
+def loop() -> Case:
+    return Case(Steps().eval(), (torch.randn(12, 1, 256),))
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(16, 24)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.layer(x)[0]
 
 
-def recurrent() -> Case:
-    return Case(Recurrent().eval(), (torch.randn(12, 1, 16),))
+def layer() -> Case:
+    return Case(Layer().eval(), (torch.randn(12, 2, 16),))
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "outline-loops": recurrent,
+    "count-loops": loop,
+    "outline-loops": loop,
     "widen-accumulators": half_sums,
     "quantize-contractions": quantized_product,
     "narrow-contractions": wide_integers,
@@ -209,6 +230,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "transforms": winograd_convolution,
     "windows": pooled,
     "attention": attention,
+    "recurrence": layer,
     "rows": softmax_of_product,
     "expand-math": softmax_of_product,
     "optimize-llvm": softmax_of_product,

@@ -46,6 +46,8 @@ class Analysis:
         if self.raw is None:
             return ()
         nests, shared = self.raw.nests, self.raw.shared
+        if self.raw.steps is not None:
+            return (0,) if shared else ()
         inner = [first for first in range(1, len(nests) - 1) if shared_loops(nests[first:]) == shared + 1]
         # One is enough: what lies in place of what is decided before anybody chooses a block.
         fitting = [first for first in inner if rows_of_block(nests[first:], shared + 1, self.near_bytes)]

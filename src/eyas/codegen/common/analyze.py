@@ -29,10 +29,16 @@ Sum = tuple[tuple[int, int], ...]
 
 def analyze(function: mlir.OpView) -> Kernel:
     """Builds the kernel of a dispatch function, or raises Unsupported with the reason."""
-    return _Analysis(function).run()
+    if any(op.operation.name == "scf.for" for op in function.regions[0].blocks[0].operations):
+        from eyas.codegen.common.analyze_steps import StepAnalysis
+
+        return StepAnalysis(function).run()
+    return NestAnalysis(function).run()
 
 
-class _Analysis(TensorPlaces):
+class NestAnalysis(TensorPlaces):
+    """Reads the ops of a block in order, and makes nests of them."""
+
     def __init__(self, function: mlir.OpView):
         super().__init__(function)
         self.nests: list[Nest] = []
@@ -42,18 +48,20 @@ class _Analysis(TensorPlaces):
 
     def run(self) -> Kernel:
         for op in self.block.operations:
-            if op.operation.name == "linalg.generic":
-                self._visit_generic(op)
-            elif self._crop(op):
-                continue
-            elif not self.visit(op):
-                raise Unsupported(f"{op.operation.name} is not expressible as a loop nest")
+            self._read(op)
         for value, storage in self.results.items():
             if value not in self.made_by:
                 self._copy_out(value, storage)
         scalars = tuple(argument for argument in self.block.arguments if argument in self.constants)
         nests = tuple(self.nests)
         return Kernel(tuple(self.storages), nests, shared_loops(nests), scalars, self.extracted)
+
+    def _read(self, op: mlir.OpView) -> None:
+        """Places what an op makes, or makes a nest of it."""
+        if op.operation.name == "linalg.generic":
+            self._visit_generic(op)
+        elif not self._crop(op) and not self.visit(op):
+            raise Unsupported(f"{op.operation.name} is not expressible as a loop nest")
 
     def _visit_generic(self, op: mlir.OpView) -> None:
         maps, iterators = generic_maps(op), generic_iterators(op)

@@ -142,6 +142,8 @@ def _why_never(strategy: type[Strategy], function: mlir.OpView, found: Analysis)
     """Why a strategy cannot lower a function, whatever its schedule; or None."""
     if flow.IN_PLACE in function.attributes and not strategy.writes_parts:
         return "only a part of the result is written, which no schedule of it can do"
+    if found.raw is not None and found.raw.steps is not None and not strategy.takes_steps:
+        return "it runs in steps, which no schedule of it can do"
     if found.raw is not None and reads_matrices(found.raw) and not strategy.takes_matrices:
         return "a constant matrix is read, which no schedule of it can do"
     return None

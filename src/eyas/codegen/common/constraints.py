@@ -6,7 +6,7 @@ A constraint is broken in a sentence that begins with the field, says what it ha
 from __future__ import annotations
 
 from eyas.codegen.common.kernel import Kernel, Nest
-from eyas.codegen.common.panels import why_not_packed
+from eyas.codegen.common.panels import readers_of, why_not_packed
 from eyas.codegen.common.schedule import MAX_GRID_AXES, Schedule, Tile
 
 _MAX_PIECE = 2**31 - 1
@@ -71,7 +71,7 @@ def _check_panels(schedule: Schedule, kernel: Kernel) -> str | None:
             return f"{field}.binding is {panels.binding}, which is there already; each binding is packed once"
         if (problem := why_not_packed(kernel, schedule.tiles, panels.binding)) is not None:
             return f"{field}.binding is {panels.binding}, which cannot lie in panels: {problem}"
-        lanes = schedule.tiles[0].lanes
+        lanes = schedule.tiles[readers_of(kernel, panels.binding)[0][0]].lanes
         if panels.lanes != lanes:
             return (
                 f"{field}.lanes is {panels.lanes}, but the tile reads panels of width * vectors = {lanes}; weights that"

@@ -38,6 +38,10 @@ class Storage:
     in_blocks: bool = False
     in_scratch: bool = False
     values: np.ndarray | None = None
+    start: tuple[Size, ...] = ()
+    step: Size = Size(0)
+    """Of rows of a larger tensor, one for each step of the kernel: the first begins at the sum of `start`, each of the
+    others `step` elements after the one before it."""
 
     @property
     def strides(self) -> tuple[Size, ...]:
@@ -157,8 +161,22 @@ class Nest:
 
 
 @dataclass(frozen=True, eq=False)
+class Steps:
+    """Nests `first` to `last` (exclusive) run `count` times, one step after the other; `index` is the value that counts
+    the steps, from 0."""
+
+    count: Size
+    first: int
+    last: int
+    index: mlir.Value
+
+
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """All nests of one dispatch, in order. The first `shared` loops of every nest are the same parallel loops.
+
+    With `steps`, some of the nests run again and again, inside of the shared loops and of blocks: a step of a recurrent
+    layer. What they carry from step to step is in locals.
 
     With a `block`, which a schedule decides, the nests from `first` on have one more loop in common, which runs in
     blocks of so many points: all of them work on a block before the next begins, each with loops and tiles of its own
@@ -173,6 +191,7 @@ class Kernel:
     tensors: Mapping[mlir.Value, Storage]
     block: int = 0
     first: int = 0
+    steps: Steps | None = None
 
     @property
     def common(self) -> int:

@@ -33,13 +33,13 @@ def pack(array: np.ndarray, lanes: int) -> np.ndarray:
 
 def why_not_packed(kernel: Kernel, tiles: Sequence[Tile], binding: int) -> str | None:
     """Why the tensor at a binding cannot lie in panels, or None."""
-    if len(kernel.nests) != 1 or len(tiles) != 1:
+    if len(kernel.nests) != 1 and kernel.steps is None:
         return "there is more than one loop nest"
-    nest, loop = kernel.nests[0], tiles[0].loop if tiles[0].width > 1 else None
-    readers = [access for access in nest.accesses if access.storage.binding == binding]
+    readers = readers_of(kernel, binding)
     if len(readers) != 1:
         return f"it is accessed {len(readers)} times"
-    (access,) = readers
+    ((number, access),) = readers
+    nest, loop = kernel.nests[number], tiles[number].loop if tiles[number].width > 1 else None
     if any(storage.binding == binding for storage in kernel.tensors.values()):
         return "it is read at computed positions"
     if access.storage.is_output or access.guards or any(size != Size(0) for size in access.offset):
@@ -53,6 +53,16 @@ def why_not_packed(kernel: Kernel, tiles: Sequence[Tile], binding: int) -> str |
         if other != loop and (stride.static is None or stride.static % columns):
             return "a loop steps within its last dimension"
     return None
+
+
+def readers_of(kernel: Kernel, binding: int) -> list[tuple[int, Access]]:
+    """Every access to the tensor at a binding, with the number of its nest."""
+    return [
+        (number, access)
+        for number, nest in enumerate(kernel.nests)
+        for access in nest.all_accesses
+        if access.storage.binding == binding
+    ]
 
 
 def in_panels(nest: Nest, packed: Sequence[int], loop: int, lanes: int) -> tuple[Nest, Nest]:

@@ -160,7 +160,7 @@ class TensorPlaces:
         if not isinstance(place, Window):
             raise Unsupported("slice of a computed tensor")
         offsets, sizes, strides = self._slice_parameters(op, first_dynamic=1)
-        kept = _kept_dims(op.operands[0].type, op.result.type, sizes)
+        kept = kept_dims(op.operands[0].type, op.result.type, sizes)
         offset = list(place.offset) + [place.strides[i] * offsets[i] for i in range(len(offsets))]
         self.places[op.result] = Window(
             place.storage,
@@ -187,7 +187,7 @@ class TensorPlaces:
         offsets, sizes, strides = self._slice_parameters(op, first_dynamic=2)
         if any(stride != ONE for stride in strides) or any(not offset.is_static for offset in offsets):
             raise Unsupported("insertion with strides or dynamic offsets")
-        kept = _kept_dims(op.operands[1].type, op.operands[0].type, sizes)
+        kept = kept_dims(op.operands[1].type, op.operands[0].type, sizes)
         inner_shape = [ONE] * len(sizes)
         inner_strides = [ZERO] * len(sizes)
         for position, dim in enumerate(kept):
@@ -334,7 +334,7 @@ def _is_scalar_arithmetic(op: mlir.OpView) -> bool:
     return is_arithmetic and not isinstance(op.result.type, mlir.ShapedType)
 
 
-def _kept_dims(full: mlir.Type, reduced: mlir.Type, sizes: list[Size]) -> list[int]:
+def kept_dims(full: mlir.Type, reduced: mlir.Type, sizes: list[Size]) -> list[int]:
     """Dimensions of a slice that survive rank reduction: unit dims are dropped first to last until the ranks agree."""
     rank, kept = mlir.ShapedType(reduced).rank, list(range(mlir.ShapedType(full).rank))
     target = [mlir.ShapedType(reduced).get_dim_size(i) for i in range(rank)]

@@ -23,6 +23,8 @@ class Memory:
             zip(kernel.scalar_arguments, interface.constants, strict=True)
         )
         self.tensors = kernel.tensors
+        self.step: tuple[mlir.Value, mlir.Value, mlir.InsertionPoint] | None = None
+        """The value that counts steps in the dispatch function and here, and where what depends on it begins."""
         self.block_start: tuple[int, mlir.Value] | None = None
         """The loop that runs in blocks, and where the block begins that locals hold."""
         for storage in kernel.storages:
@@ -239,14 +241,35 @@ class Memory:
 
     def scalar(self, value: mlir.Value) -> mlir.Value:
         """A scalar of the dispatch function, cloned into the entry function with what it is computed from."""
+        if self.step is not None and value == self.step[0]:
+            return self.step[1]
         if value not in self.scalars:
             owner = value.owner
             operands = [self.scalar(operand) for operand in owner.operands]
-            with self.at.prologue:
+            with self.step[2] if self.step is not None and self._counts(value) else self.at.prologue:
                 clone = clone_op(owner, operands, [result.type for result in owner.results])
             for old, new in zip(owner.results, clone.results, strict=True):
                 self.scalars[old] = new
         return self.scalars[value]
+
+    def _counts(self, value: mlir.Value) -> bool:
+        """Whether a scalar of the dispatch function depends on the number of the step."""
+        if self.step is None or value == self.step[0]:
+            return self.step is not None
+        return not isinstance(value.owner, mlir.Block) and any(self._counts(one) for one in value.owner.operands)
+
+    def leave_steps(self) -> None:
+        """Forgets what depends on the number of the step."""
+        self.scalars = {value: made for value, made in self.scalars.items() if not self._counts(value)}
+        self.step = None
+
+    def row_start(self, storage: Storage) -> list[mlir.Value]:
+        """Terms of where the row of the current step begins; none for a storage that is the same in all steps."""
+        terms = [self.size(size) for size in storage.start]
+        if storage.step != Size(0):
+            assert self.step is not None, "rows of steps outside of them"
+            terms.append(self.scaled(self.step[1], storage.step))
+        return terms
 
 
 def clone_op(op: mlir.Operation, operands: list[mlir.Value], types: list[mlir.Type]) -> mlir.Operation:

@@ -138,7 +138,8 @@ class TileLoads:
         known: Indices = [None] * len(access.strides)
         if self.outer is not None:
             start, known = self.outer._base(access), self.outer.block.indices
-        terms = [] if start is not None else [memory.size(size) for size in access.offset]
+        terms = [memory.size(size) for size in access.offset] if start is None else []
+        terms += memory.row_start(access.storage) if start is None else []
         for loop, stride in enumerate(access.strides):
             index = self.block.indices[loop]
             if stride != Size(0) and index is not None and known[loop] is None:

@@ -78,16 +78,6 @@ def _refuse_if(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
     return None
 
 
-def _refuse_random(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
-    return "it draws random numbers, which have no state to come from; pass them to the model as an input"
-
-
-def _refuse_dropout(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
-    if len(node.input) < 3 or not node.input[2]:
-        return None
-    return "in training mode it needs a seed and a static shape, or random numbers would have no state to come from"
-
-
 def _refuse_roi_align(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
     return (
         "only f32, static shapes and a sampling_ratio above 0 are; without one the data says how many samples to take"
@@ -99,18 +89,11 @@ def _refuse_static_only(node: onnx.NodeProto, ranks: dict[str, int]) -> str | No
 
 
 _REFUSED: dict[str, Callable[[onnx.NodeProto, dict[str, int]], str | None]] = {
-    "Bernoulli": _refuse_random,
     "Det": _refuse_determinant,
-    "Dropout": _refuse_dropout,
     "GridSample": _refuse_grid_sample,
     "If": _refuse_if,
     "LSTM": _refuse_peepholes,
-    "Multinomial": _refuse_random,
     "NonMaxSuppression": _refuse_static_only,
-    "RandomNormal": _refuse_random,
-    "RandomNormalLike": _refuse_random,
-    "RandomUniform": _refuse_random,
-    "RandomUniformLike": _refuse_random,
     "Resize": _refuse_resize,
     "RoiAlign": _refuse_roi_align,
     "SpaceToDepth": _refuse_space_to_depth,

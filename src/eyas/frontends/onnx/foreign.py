@@ -36,22 +36,99 @@ RULES: dict[str, dict[str, str]] = {
         "TreeEnsembleRegressor": "classical.trees:regressor",
         "ZipMap": "classical.features:zip_map",
     },
+    "com.microsoft": {
+        "Attention": "contrib.attention:attention",
+        "BiasAdd": "contrib.activations:bias_add",
+        "BiasDropout": "contrib.activations:bias_dropout",
+        "BiasGelu": "contrib.activations:gelu",
+        "BiasSoftmax": "contrib.activations:bias_softmax",
+        "BiasSplitGelu": "contrib.activations:bias_split_gelu",
+        "CDist": "contrib.moves:distances",
+        "ComplexMul": "contrib.moves:complex_mul",
+        "ComplexMulConj": "contrib.moves:complex_mul",
+        "ConvTransposeWithDynamicPads": "contrib.products:conv_transpose_with_dynamic_pads",
+        "CropAndResize": "contrib.moves:crop_and_resize",
+        "DecoderMaskedMultiHeadAttention": "contrib.attention:multi_head_attention",
+        "DequantizeLinear": "contrib.quantized:linear",
+        "DynamicQuantizeLSTM": "contrib.integers:dynamic_quantize_lstm",
+        "DynamicQuantizeMatMul": "contrib.integers:dynamic_quantize_mat_mul",
+        "EmbedLayerNormalization": "contrib.normalize:embed_layer_normalization",
+        "ExpandDims": "contrib.moves:expand_dims",
+        "FastGelu": "contrib.activations:fast_gelu",
+        "FusedConv": "contrib.products:fused_conv",
+        "FusedGemm": "contrib.products:fused_gemm",
+        "FusedMatMul": "contrib.products:fused_mat_mul",
+        "FusedMatMulActivation": "contrib.products:fused_mat_mul",
+        "GatherBlockQuantized": "contrib.nbits:gather_block_quantized",
+        "GatherND": "contrib.moves:gather_nd",
+        "Gelu": "contrib.activations:gelu",
+        "GemmFastGelu": "contrib.products:gemm_fast_gelu",
+        "GridSample": "contrib.moves:grid_sample",
+        "GroupNorm": "contrib.normalize:group_norm",
+        "GroupQueryAttention": "contrib.grouped:group_query_attention",
+        "Inverse": "contrib.moves:inverse",
+        "Irfft": "contrib.moves:irfft",
+        "IsAllFinite": "contrib.activations:is_all_finite",
+        "LayerNormalization": "contrib.normalize:layer_normalization",
+        "MatMulBnb4": "contrib.nbits:mat_mul_bnb4",
+        "MatMulInteger16": "contrib.integers:mat_mul_integer_16",
+        "MatMulIntegerToFloat": "contrib.integers:mat_mul_integer_to_float",
+        "MatMulNBits": "contrib.nbits:mat_mul_n_bits",
+        "MulInteger": "contrib.integers:mul_integer",
+        "MultiHeadAttention": "contrib.attention:multi_head_attention",
+        "NhwcConv": "contrib.products:fused_conv",
+        "NhwcFusedConv": "contrib.products:fused_conv",
+        "NhwcMaxPool": "contrib.quantized:nhwc_max_pool",
+        "Pad": "contrib.moves:same",
+        "QAttention": "contrib.attention:attention",
+        "QEmbedLayerNormalization": "contrib.normalize:q_embed_layer_normalization",
+        "QGemm": "contrib.integers:q_gemm",
+        "QLinearAdd": "contrib.quantized:binary",
+        "QLinearAveragePool": "contrib.quantized:unary",
+        "QLinearConcat": "contrib.quantized:concat",
+        "QLinearConv": "contrib.integers:q_linear_conv",
+        "QLinearGlobalAveragePool": "contrib.quantized:unary",
+        "QLinearLeakyRelu": "contrib.quantized:unary",
+        "QLinearMul": "contrib.quantized:binary",
+        "QLinearReduceMean": "contrib.quantized:unary",
+        "QLinearSigmoid": "contrib.quantized:unary",
+        "QLinearSoftmax": "contrib.quantized:unary",
+        "QLinearWhere": "contrib.quantized:where",
+        "QuantizeLinear": "contrib.quantized:linear",
+        "QuickGelu": "contrib.activations:quick_gelu",
+        "Range": "contrib.moves:range_",
+        "ReduceSumInteger": "contrib.integers:reduce_sum_integer",
+        "Rfft": "contrib.moves:rfft",
+        "RotaryEmbedding": "contrib.attention:rotary_embedding",
+        "ScaledSiLU": "contrib.activations:scaled_silu",
+        "SimplifiedLayerNormalization": "contrib.normalize:simplified_layer_normalization",
+        "SkipGroupNorm": "contrib.normalize:group_norm",
+        "SkipLayerNormalization": "contrib.normalize:skip_layer_normalization",
+        "SkipSimplifiedLayerNormalization": "contrib.normalize:skip_layer_normalization",
+        "TorchEmbedding": "contrib.moves:embedding",
+        "TransposeMatMul": "contrib.products:fused_mat_mul",
+        "Trilu": "contrib.moves:same",
+        "UnfoldTensor": "contrib.moves:unfold",
+        "Unique": "contrib.moves:unique",
+    },
 }
+# ONNX Runtime writes these in the standard's domain; the standard has the first since an opset, the second never.
+_EARLY = {"LayerNormalization": 17, "SimplifiedLayerNormalization": 1 << 30}
 # The rules write operators of this opset: reductions take their axes as an input.
 _OPSET = 18
 
 
 def is_known(node: onnx.NodeProto) -> bool:
-    """Whether there is a rule for a node of another domain."""
-    return node.op_type in RULES.get(node.domain, {})
+    """Whether there is a rule for a node of another domain, or of the standard's before the standard had it."""
+    return node.op_type in RULES.get(node.domain, {}) or (node.domain in ("", "ai.onnx") and node.op_type in _EARLY)
 
 
 def expand(model: OnnxModel) -> None:
     """Replaces every operator for which there is a rule. Input shapes must have been set."""
-    if not any(is_known(node) for node in all_nodes(model.proto.graph)):
+    _name_domain(model)
+    if not any(_has_rule(node) for node in all_nodes(model.proto.graph)):
         return
-    if prepare.opset_versions(model).get("", _OPSET) < _OPSET:
-        prepare.raise_opset(model)
+    prepare.modernize(model, _OPSET)
     _declare_outputs(model)
     while True:
         prepare.infer_shapes(model)
@@ -59,13 +136,28 @@ def expand(model: OnnxModel) -> None:
             break
         prepare.normalize(model)
     for node in all_nodes(model.proto.graph):
-        if is_known(node):
+        if _has_rule(node):
             why = "the type or rank of what it takes is not known, or a size that must be known at compile time is not"
             raise UnsupportedOpError(f"{prepare.describe_node(node, model)} is not supported: {why}")
 
 
+def _has_rule(node: onnx.NodeProto) -> bool:
+    return node.op_type in RULES.get(node.domain, {})
+
+
+def _name_domain(model: OnnxModel) -> None:
+    """Operators that the standard does not have in this opset get the domain of their rules."""
+    opsets = prepare.opset_versions(model)
+    for node in all_nodes(model.proto.graph):
+        if node.domain in ("", "ai.onnx") and opsets.get("", 0) < _EARLY.get(node.op_type, 0):
+            node.domain = "com.microsoft"
+            if node.domain not in opsets:
+                opsets[node.domain] = 1
+                model.proto.opset_import.append(onnx.helper.make_opsetid(node.domain, 1))
+
+
 def _apply(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    if not is_known(node):
+    if not _has_rule(node):
         return None
     module, function = RULES[node.domain][node.op_type].split(":")
     rule: Rule = getattr(importlib.import_module(f"eyas.frontends.onnx.{module}"), function)

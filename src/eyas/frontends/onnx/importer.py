@@ -20,8 +20,10 @@ from torch_mlir.extras import onnx_importer
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
 from eyas.frontends.onnx import foreign, prepare
+from eyas.frontends.onnx.advice import advice
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx.rewrite.integer import use_integers
+from eyas.frontends.onnx.rewrite.signs import keep_signs
 from eyas.frontends.onnx.simplify import simplify
 from eyas.frontends.onnx.subgraphs import all_nodes, subgraphs
 from eyas.frontends.onnx.symbolic.settle import compute_sizes, is_open
@@ -35,6 +37,10 @@ from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_products import OPERATOR as PRODUCT
 from eyas.passes.input.convert_products import ConvertProducts
+from eyas.passes.input.convert_random import OPERATOR as RANDOM
+from eyas.passes.input.convert_random import ConvertRandom
+from eyas.passes.input.convert_recurrences import FROM_ONNX as RECURRENCE
+from eyas.passes.input.convert_recurrences import ConvertRecurrences
 from eyas.passes.input.convert_sizes import SCALAR as SIZE
 from eyas.passes.input.convert_sizes import ConvertSizes, write_scalars
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
@@ -48,7 +54,7 @@ from eyas.program.program import Argument, ImportedProgram, Signature, Source
 
 TO_TORCH_BACKEND = (
     "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
-    + ",".join((*OPERATORS, CHECK, PRODUCT, SIZE, TREES))
+    + ",".join((*OPERATORS, CHECK, PRODUCT, RANDOM, RECURRENCE, SIZE, TREES))
     + "}"
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
@@ -61,7 +67,9 @@ BETWEEN = PassPipeline(
         ConvertTypeOperators(),
         ConvertProducts(),
         ConvertTrees(),
+        ConvertRecurrences(),
         ConvertChecks(),
+        ConvertRandom(),
         ConvertTorchControlFlow(),
     )
 )
@@ -103,6 +111,9 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
             trees = CallTree.flat(names), flat_results(results)
             return ImportedProgram(module, parameters, _signature(source), *trees, description, early_text)
     assert first_error is not None
+    hint = advice(source, prepare.real_inputs(source.proto), str(first_error))
+    if hint and isinstance(first_error, (FrontendError, UnsupportedOpError)):
+        raise type(first_error)(f"{first_error}{hint}") from first_error
     raise first_error
 
 
@@ -111,6 +122,8 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
     while use_integers(source):
         prepare.infer_shapes(source)
     if hold_as_bytes(source):
+        prepare.infer_shapes(source)
+    if keep_signs(source):
         prepare.infer_shapes(source)
     simplify(source)
     prepare.check_types(source)

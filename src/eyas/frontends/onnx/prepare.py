@@ -14,16 +14,17 @@ import onnx.shape_inference
 import onnx.version_converter
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
+from eyas.frontends.onnx import upgrade
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx.functions import function_of
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, declare_loop_results, separate, subgraphs
 from eyas.frontends.onnx.symbolic import settle
-from eyas.frontends.onnx.upgrade import upgrade
 
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
 
 _RISKY_OPS = frozenset({"Einsum", "Unique"})
+_RANKS = {"Gemm": 2, "GRU": 3, "LSTM": 3, "RNN": 3}
 _RISKY_TYPES = ("u16", "u32", "u64", "c64", "c128")
 
 
@@ -103,6 +104,11 @@ def set_shapes(model: OnnxModel, shapes: Mapping[str, Any], examples: Mapping[st
                 f" symbols: {', '.join(sorted(known)) or 'none'}"
             )
     for name, value in inputs.items():
+        tensor = value.type.tensor_type
+        if value.type.WhichOneof("value") == "tensor_type" and not tensor.HasField("shape"):
+            _set_rank(tensor, shapes.get(name), examples.get(name))
+    symbols = {**_seen_symbols(inputs, examples, set(shapes)), **symbols}
+    for name, value in inputs.items():
         dims = value.type.tensor_type.shape.dim
         wanted: dict[int, Any] = {}
         if name in examples:
@@ -125,15 +131,41 @@ def set_shapes(model: OnnxModel, shapes: Mapping[str, Any], examples: Mapping[st
                 dim.Clear()
 
 
-def modernize(model: OnnxModel) -> None:
-    """Writes operators of opsets 7 to 12 as opset 13 has them."""
-    if not 7 <= opset_versions(model).get("", 0) < 13:
+def _set_rank(tensor: onnx.TypeProto.Tensor, shape: Any, example: Any) -> None:
+    """Gives an input without a shape the rank that an example or a full shape tells."""
+    if shape is not None and not isinstance(shape, Mapping):
+        rank = len(shape)
+    elif example is not None:
+        rank = np.ndim(example)
+    else:
+        return
+    tensor.shape.SetInParent()
+    for _ in range(rank):
+        tensor.shape.dim.add()
+
+
+def _seen_symbols(
+    inputs: Mapping[str, onnx.ValueInfoProto], examples: Mapping[str, Any], kept: set[str]
+) -> dict[str, int]:
+    """Sizes of symbols in the examples: they hold for inputs without an example too. Some exporters give dimensions
+    that differ one name, which then says nothing."""
+    found: dict[str, set[int]] = {}
+    for name, example in examples.items():
+        for dim, size in zip(inputs[name].type.tensor_type.shape.dim, np.shape(example), strict=False):
+            if dim.dim_param and dim.dim_param not in kept:
+                found.setdefault(dim.dim_param, set()).add(size)
+    return {symbol: sizes.pop() for symbol, sizes in found.items() if len(sizes) == 1}
+
+
+def modernize(model: OnnxModel, wanted: int = upgrade.COMMON) -> None:
+    """Writes operators of older opsets, from 7 on, as a newer one has them."""
+    if not upgrade.OLDEST <= opset_versions(model).get("", 0) < max(wanted, upgrade.SAME):
         return
     known = replace(model)
     with contextlib.suppress(FrontendError):
         # Ranks and types tell forms apart; what they are not known for gets the general one.
         _infer_shapes(known)
-    upgrade(model, {name: value.type for name, value in values_of(known.proto.graph).items()})
+    upgrade.upgrade(model, {name: value.type for name, value in values_of(known.proto.graph).items()}, wanted)
 
 
 def values_of(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
@@ -169,6 +201,17 @@ def contradiction(model: OnnxModel) -> str | None:
         _update(replace(model), lambda proto: onnx.shape_inference.infer_shapes(proto, strict_mode=True))
     except onnx.shape_inference.InferenceError as error:
         return str(error).splitlines()[0]
+    return _wrong_rank(model)
+
+
+def _wrong_rank(model: OnnxModel) -> str | None:
+    """What onnx does not look at."""
+    values = values_of(model.proto.graph)
+    for node in model.proto.graph.node:
+        rank = _RANKS.get(node.op_type)
+        type_ = values[node.input[0]].type.tensor_type if rank and node.input[0] in values else None
+        if type_ is not None and type_.HasField("shape") and len(type_.shape.dim) != rank:
+            return f"{describe_node(node, model)} takes {rank} dimensions, and gets {len(type_.shape.dim)}"
     return None
 
 
@@ -346,7 +389,7 @@ def _problem(type_: onnx.TypeProto) -> str | None:
     if dtype_of(type_.tensor_type.elem_type) is None:
         return _bad_type(type_.tensor_type.elem_type)
     if not type_.tensor_type.HasField("shape"):
-        return "has an unknown rank; give its inputs' shapes with dynamic_shapes"
+        return "has an unknown rank"
     return None
 
 

@@ -47,9 +47,20 @@ def separate(model: OnnxModel) -> None:
         for graph in subgraphs(node):
             _rename(graph, {}, taken)
             for inner in all_graphs(graph):
-                # What was inferred for other input shapes would contradict what will be.
-                del inner.value_info[:]
+                # What was inferred for other input shapes would contradict what will be; of operators of ours, nothing
+                # can be inferred again.
+                own = set(own_results(inner.node))
+                for index in reversed(range(len(inner.value_info))):
+                    if inner.value_info[index].name not in own:
+                        del inner.value_info[index]
                 _move_constants(model, inner)
+
+
+def own_results(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+    """Results of operators of ours, whose types onnx cannot infer."""
+    for node in nodes:
+        if node.domain == "eyas":
+            yield from filter(None, node.output)
 
 
 def inline(graph: onnx.GraphProto, results: list[str], name: str) -> list[onnx.NodeProto]:

@@ -23,7 +23,7 @@ from eyas.program.dtypes import STORAGE
 DOMAIN = "eyas"
 """The domain of our operators inside an ONNX graph."""
 
-_MOVES = frozenset(
+MOVES = frozenset(
     "Compress Concat ConstantOfShape DepthToSpace Expand Flatten Gather GatherElements GatherND Identity Pad"
     " Reshape ScatterElements ScatterND Shape Size Slice SpaceToDepth Split Squeeze Tile Transpose Trilu"
     " Unsqueeze Where".split()
@@ -99,7 +99,7 @@ def _convert(node: onnx.NodeProto, b: Builder, model: OnnxModel) -> Sequence[str
         return None
     if node.domain in ("", "ai.onnx") and node.op_type in _RULES:
         return _RULES[node.op_type](node, b)
-    if node.domain not in ("", "ai.onnx") or node.op_type not in _MOVES:
+    if node.domain not in ("", "ai.onnx") or node.op_type not in MOVES:
         types = {b.type_of(name) for name in [*node.input, *node.output] if name}
         names = ", ".join(sorted(filter(None, map(small_name, types))))
         raise UnsupportedOpError(

@@ -1,4 +1,4 @@
-"""Models of opsets 7 to 12 in the words of opset 13: attributes that became inputs, defaults and meanings that changed.
+"""Models of older opsets in the words of opset 13 or 18: attributes that became inputs, meanings that changed.
 
 All rules and the importer know one form of each operator then. Most operators only took more types in between; those
 that did not are listed here. onnx's own converter lacks several of them and knows no operators of other domains.
@@ -16,21 +16,47 @@ from onnx import TensorProto, helper, numpy_helper
 from eyas.frontends.onnx.file import OnnxModel
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes
 
-_OLDEST, _WANTED = 7, 13
+OLDEST, COMMON, LATEST = 7, 13, 18
+# From `COMMON` to this opset only types were added, but for two operators; the importer knows comparisons of this one.
+SAME = 16
 
 
-def upgrade(model: OnnxModel, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Writes a model of an older opset as one of opset 13; others stay as they are. `types` are what is known."""
+def upgrade(model: OnnxModel, types: Mapping[str, onnx.TypeProto], wanted: int = COMMON) -> None:
+    """Writes a model of an older opset as one of opset 13, or of 18 where that is wanted; others stay as they are.
+    `types` are what is known."""
+    for step in (COMMON, LATEST):
+        if step <= wanted:
+            _upgrade_to(model, types, step)
+        _call_same(model)
+
+
+def _call_same(model: OnnxModel) -> None:
+    """Calls operators that are the same in a newer opset operators of that one."""
     for opset in model.proto.opset_import:
-        if opset.domain not in ("", "ai.onnx") or not _OLDEST <= opset.version < _WANTED:
+        if opset.domain not in ("", "ai.onnx") or not COMMON <= opset.version < SAME:
+            continue
+        nodes = all_nodes(model.proto.graph)
+        if not any(node.op_type == "RoiAlign" or _is_training(node) for node in nodes):
+            model.written_opset = model.written_opset or opset.version
+            opset.version = SAME
+
+
+def _is_training(node: onnx.NodeProto) -> bool:
+    return node.op_type == "BatchNormalization" and len(node.output) > 1
+
+
+def _upgrade_to(model: OnnxModel, types: Mapping[str, onnx.TypeProto], wanted: int) -> None:
+    oldest = OLDEST if wanted == COMMON else COMMON
+    for opset in model.proto.opset_import:
+        if opset.domain not in ("", "ai.onnx") or not oldest <= opset.version < wanted:
             continue
         if opset.version < 9 and any(node.op_type == "Scan" for node in all_nodes(model.proto.graph)):
             # Scan lost its batch dimension in opset 9, for which there is a rule of its own.
             continue
         for graph in all_graphs(model.proto.graph):
-            _Upgrade(model, opset.version, types).run(graph)
+            _Upgrade(model, opset.version, types).run(graph, _RULES if wanted == COMMON else _LATER_RULES)
         model.written_opset = model.written_opset or opset.version
-        opset.version = _WANTED
+        opset.version = wanted
 
 
 class _Upgrade:
@@ -40,11 +66,11 @@ class _Upgrade:
         self.names |= {tensor.name for tensor in self.main.initializer}
         self.added: list[onnx.NodeProto] = []
 
-    def run(self, graph: onnx.GraphProto) -> None:
+    def run(self, graph: onnx.GraphProto, rules: Mapping[str, UpgradeRule]) -> None:
         nodes: list[onnx.NodeProto] = []
         for node in graph.node:
             self.added, after = [], []
-            rule = _RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+            rule = rules.get(node.op_type) if node.domain in ("", "ai.onnx") else None
             if rule is not None:
                 after = rule(self, node) or []
             for one in (*self.added, node, *after):
@@ -196,7 +222,19 @@ def _scatter(up: _Upgrade, node: onnx.NodeProto) -> None:
     node.op_type = "ScatterElements"
 
 
-_RULES: dict[str, Callable[[_Upgrade, onnx.NodeProto], list[onnx.NodeProto] | None]] = {
+def _even_split(up: _Upgrade, node: onnx.NodeProto) -> None:
+    if len(node.input) < 2 or not node.input[1]:
+        node.attribute.append(helper.make_attribute("num_outputs", len(node.output)))
+
+
+def _roi_align(up: _Upgrade, node: onnx.NodeProto) -> None:
+    """Pixels were at whole numbers before opset 16."""
+    if up.version < 16:
+        node.attribute.append(helper.make_attribute("coordinate_transformation_mode", "output_half_pixel"))
+
+
+UpgradeRule = Callable[[_Upgrade, onnx.NodeProto], "list[onnx.NodeProto] | None"]
+_RULES: dict[str, UpgradeRule] = {
     "BatchNormalization": _batch_normalization,
     "Clip": _clip,
     "Dropout": _dropout,
@@ -213,4 +251,10 @@ _RULES: dict[str, Callable[[_Upgrade, onnx.NodeProto], list[onnx.NodeProto] | No
     "TopK": _top_k,
     "Unsqueeze": _axes,
     "Upsample": _upsample,
+}
+_REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod SumSquare".split()
+_LATER_RULES: dict[str, UpgradeRule] = {
+    **{f"Reduce{name}": _axes for name in _REDUCTIONS},
+    "RoiAlign": _roi_align,
+    "Split": _even_split,
 }

@@ -71,7 +71,7 @@ Tensor = Value | np.ndarray
 
 def dims_of(tensor: Tensor | Complex) -> tuple[Dim, ...]:
     """The dimensions, of a known array too."""
-    return tuple(map(int, tensor.shape)) if isinstance(tensor, np.ndarray) else tensor.dims
+    return tuple(map(int, tensor.shape)) if isinstance(tensor, (np.ndarray, np.generic)) else tensor.dims
 
 
 @dataclass
@@ -144,6 +144,7 @@ class Graph:
     def add_many(self, op: str, count: int, *inputs: Tensor | None, **attributes: Any) -> list[Any]:
         """The results of an operator."""
         attributes = {name: value for name, value in attributes.items() if value is not None}
+        inputs = tuple(np.asarray(one) if isinstance(one, np.generic) else one for one in inputs)  # NumPy's arithmetic
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
         known = [one for one in inputs if isinstance(one, np.ndarray)]

@@ -101,13 +101,37 @@ def _resize(mode: str) -> Any:
 
 
 def resize_bilinear(call: Call) -> Any:
-    """Of integers: between them, rounded; the scale is the same before and after."""
+    """Of integers: between them, halves rounded up; the scale is the same before and after."""
     rule = _resize("linear")
     if not is_quantized(call.result):
         return rule(call)
+    if call.result.kind == "INT16":
+        return _resize_fixed_point(call)
     g = call.g
     raw = replace(call, inputs=[g.cast(call.input(0), np.float32), call.input(1)])
-    return g.cast(g.add("Round", rule(raw)), call.result.dtype)
+    return g.cast(g.add("Floor", g.add("Add", rule(raw), np.array(0.5, np.float32))), call.result.dtype)
+
+
+def _resize_fixed_point(call: Call) -> Any:
+    """Of 16 bits LiteRT's places between pixels have ten binary digits, which are fewer than the integers have."""
+    g, unit = call.g, 1 << 10
+    sizes = [int(one) for one in known(g, call.input(1), "size").reshape(-1)]
+    x = g.cast(call.input(0), np.int64)
+    corners, centers = bool(call.get("AlignCorners", False)), bool(call.get("HalfPixelCenters", False))
+    for axis, wanted in zip((1, 2), sizes, strict=True):
+        had = g.size(x, axis)
+        by = (unit * (had - 1) + (wanted - 1) // 2) // (wanted - 1) if corners and wanted > 1 else 0
+        by = by if corners and wanted > 1 else (unit * had + wanted // 2) // wanted
+        at = np.arange(wanted, dtype=np.int64) * by + (by // 2 - unit // 2 if centers else 0)
+        low = np.maximum(at // unit, 0)
+        high = np.minimum(-(-at // unit), had - 1)
+        share = (at - unit * low).reshape([-1 if i == axis else 1 for i in range(4)])
+        first, second = (g.add("Gather", x, np.minimum(place, had - 1), axis=axis) for place in (low, high))
+        x = g.add("Add", g.add("Mul", first, unit - share), g.add("Mul", second, share))
+    # Both axes have multiplied by the unit; halves go away from zero.
+    half = np.array(unit * unit // 2, np.int64)
+    moved = g.add("Add", x, g.add("Mul", g.add("Sign", x), half))
+    return g.cast(g.add("Div", moved, np.array(unit * unit, np.int64)), call.result.dtype)
 
 
 def l2_normalization(call: Call) -> Any:

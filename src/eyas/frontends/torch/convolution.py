@@ -1,4 +1,5 @@
-"""Gradients of convolutions as convolutions, for any number of dimensions, stride, dilation and groups.
+"""Gradients of convolutions as convolutions, for any number of dimensions, stride, dilation and groups; and so
+transposed convolutions with groups.
 
 The importer's own lowering of `aten.convolution_backward` fails for groups, and gives wrong numbers for the transposed
 convolution with groups that the gradient of the input is. Here both gradients are plain convolutions:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from eyas.frontends.torch import attention as torch_attention
 from eyas.frontends.torch import complex as torch_complex
 from eyas.frontends.torch import convolution as torch_convolution
 from eyas.frontends.torch import edges as torch_edges
@@ -22,20 +23,27 @@ from eyas.frontends.torch import everyday as torch_everyday
 from eyas.frontends.torch import exact as torch_exact
 from eyas.frontends.torch import fallback as torch_fallback
 from eyas.frontends.torch import fourier as torch_fourier
+from eyas.frontends.torch import gradients as torch_gradients
 from eyas.frontends.torch import indexing as torch_indexing
 from eyas.frontends.torch import linear_algebra as torch_linear_algebra
 from eyas.frontends.torch import pooling as torch_pooling
+from eyas.frontends.torch import random as torch_random
 from eyas.frontends.torch import rare as torch_rare
 from eyas.frontends.torch import recurrent as torch_recurrent
 from eyas.frontends.torch import resize as torch_resize
 from eyas.frontends.torch import routing as torch_routing
 from eyas.frontends.torch import scalars as torch_scalars
 from eyas.frontends.torch import selection as torch_selection
+from eyas.frontends.torch import special as torch_special
 from eyas.frontends.torch import transformer as torch_transformer
 from eyas.frontends.torch.promises import keep_types
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
+
+
+_LEAVES = (aten.full.default,)
+"""What the importer lowers well, and others end in: taken apart it would be memory that is filled, which is this."""
 
 
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
@@ -46,8 +54,9 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 @functools.cache
 def _table() -> dict[Any, Callable[..., Any]]:
     table = {
-        **get_decomposition_table(),
+        **{op: theirs for op, theirs in get_decomposition_table().items() if op not in _LEAVES},
         **torch_convolution.decompositions(),
+        **torch_random.decompositions(),
         **torch_rare.decompositions(),
         **torch_complex.decompositions(),
         **torch_edges.decompositions(),
@@ -56,10 +65,11 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **torch_recurrent.decompositions(),
         **torch_routing.decompositions(),
         **torch_selection.decompositions(),
+        **torch_special.decompositions(),
         **torch_transformer.decompositions(),
         aten._native_batch_norm_legit_no_training.default: batch_norm,
-        aten._safe_softmax.default: safe_softmax,
-        aten._softmax.default: softmax,
+        aten._safe_softmax.default: torch_attention.safe_softmax,
+        aten._softmax.default: torch_attention.softmax,
         aten.constant_pad_nd.default: constant_pad_nd,
         aten.gelu.default: gelu,
         aten.index.Tensor: torch_indexing.index,
@@ -67,7 +77,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.lerp.Scalar: lerp,
         aten.native_layer_norm.default: native_layer_norm,
         aten.pow.Tensor_Scalar: power,
-        aten.scaled_dot_product_attention.default: scaled_dot_product_attention,
+        aten.scaled_dot_product_attention.default: torch_attention.scaled_dot_product_attention,
         aten.squeeze.dims: squeeze,
         aten.topk.default: topk,
         aten.var.correction: variance,
@@ -75,7 +85,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     }
     # torch takes this constant apart into memory that is filled, and that into constants.
     table.pop(aten.full.default, None)
-    for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars):
+    for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars, torch_gradients):
         for op, first in source.decompositions().items():
             table[op] = _chain(first, table.get(op))
     typed = {op: keep_types(op, made) if made.__module__.startswith("eyas.") else made for op, made in table.items()}
@@ -90,56 +100,6 @@ def _chain(first: Callable[..., Any], second: Callable[..., Any] | None) -> Call
         return second(*args, **kwargs) if made is NotImplemented and second is not None else made
 
     return decomposition
-
-
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """softmax(q k^T scale + mask) v. Only a given mask can hide a whole row, whose result is then 0."""
-    if dropout_p > 0.0:
-        return NotImplemented
-    if enable_gqa and key.shape[-3] != query.shape[-3]:
-        repeats = query.shape[-3] // key.shape[-3]
-        key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
-    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = torch.matmul(query * factor, key.transpose(-2, -1))
-    if is_causal:
-        rows, columns = query.shape[-2], key.shape[-2]
-        below = torch.ones(rows, columns, dtype=torch.bool, device=query.device).tril()
-        scores = torch.where(below, scores, float("-inf"))
-    if attn_mask is None:
-        weights = torch.softmax(scores, -1)
-    else:
-        if attn_mask.dtype == torch.bool:
-            scores = torch.where(attn_mask, scores, float("-inf"))
-        else:
-            scores = scores + attn_mask.to(scores.dtype)
-        weights = safe_softmax(scores, -1)
-    return torch.matmul(weights, value)
-
-
-def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
-    """exp(x - max) / sum."""
-    wide = _widened(x)
-    powers = torch.exp(wide - wide.amax(dim, keepdim=True))
-    result = powers / powers.sum(dim, keepdim=True)
-    return result if half_to_float else result.to(x.dtype)
-
-
-def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    """Softmax that gives 0 for rows that are all -inf."""
-    wide = _widened(x if dtype is None else x.to(dtype))
-    largest = wide.amax(dim, keepdim=True)
-    powers = torch.exp(wide - torch.where(largest == float("-inf"), 0.0, largest))
-    total = powers.sum(dim, keepdim=True)
-    return (powers / torch.where(total == 0.0, 1.0, total)).to(dtype or x.dtype)
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:

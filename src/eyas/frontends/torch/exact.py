@@ -157,9 +157,10 @@ _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32)
 
 def fill(size: Sequence[int], value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:
     """Constants of unsigned types are one element, which torch makes, many times: the importer takes it for signed."""
-    if dtype not in _UNSIGNED or not size:
+    if dtype not in _UNSIGNED:
         return NotImplemented
-    return aten.scalar_tensor(value, dtype=dtype).expand(size)
+    one = aten.scalar_tensor(value, dtype=dtype)
+    return one.expand(size) if size else one
 
 
 def fill_like(x: Tensor, value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:

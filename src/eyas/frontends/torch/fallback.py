@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ Decomposition = Callable[..., Any]
 Table = Mapping[Any, Decomposition]
 
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+_DEPTH: ContextVar[int] = ContextVar("depth", default=0)
+"""How many guarded decompositions are under way, one inside the other."""
 
 # A model that still fails after so many ops has a problem of another kind.
 MOST_RETRIES = 24
@@ -38,16 +41,24 @@ def with_fallback(table: Table, op: Any) -> dict[Any, Decomposition] | None:
 
 def guarded(decomposition: Decomposition) -> Decomposition:
     """A decomposition that fails leaves the op as it is: another may be found for it, and if not, the refusal names the
-    op and not what its decomposition stumbled over."""
+    op and not what its decomposition stumbled over. Decompositions that lead back to each other fail as one, at the
+    outermost: each of them would otherwise try its other ways at every depth."""
 
     @functools.wraps(decomposition, updated=())
     def attempt(*args: Any, **kwargs: Any) -> Any:
+        depth = _DEPTH.set(_DEPTH.get() + 1)
         try:
             return decomposition(*args, **kwargs)
         except GuardOnDataDependentSymNode:
             raise  # says what depends on the data, and where
+        except RecursionError:
+            if _DEPTH.get() > 1:
+                raise
+            return NotImplemented
         except Exception:
             return NotImplemented
+        finally:
+            _DEPTH.reset(depth)
 
     attempt.decomposition = decomposition  # type: ignore[attr-defined]
     return attempt

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator
-from torch.export.graph_signature import ConstantArgument
+from torch.export.graph_signature import ConstantArgument, SymBoolArgument, SymFloatArgument, SymIntArgument
 from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_MLIR_TYPE_ASM, FxImporter
 
 from eyas.errors import FrontendError, UnsupportedOpError
@@ -40,6 +40,8 @@ from eyas.ir.locations import describe_location
 from eyas.passes.input.convert_checks import ConvertChecks
 from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
 from eyas.passes.input.convert_linear_algebra import ConvertLinearAlgebra
+from eyas.passes.input.convert_random import ConvertRandom
+from eyas.passes.input.convert_recurrences import ConvertRecurrences
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.convert_type_operators import ConvertTypeOperators
@@ -52,6 +54,8 @@ TO_TORCH_BACKEND = (
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
+# Upstream takes no operators that it does not know, such as ours.
+BEFORE = (ConvertTypeOperators(), ConvertLinearAlgebra(), ConvertRecurrences(), ConvertChecks(), ConvertRandom())
 # Between the two: what upstream's lowering to linalg does wrong, or does not know.
 BETWEEN = (ConvertRowUpdates(), ConvertDynamicViews(), ConvertTorchControlFlow())
 
@@ -140,8 +144,7 @@ def _import_exported(
     module = importer.module
     early_text = keep_early_text(module)
     try:
-        # Upstream takes no operators that it does not know.
-        PassPipeline((ConvertTypeOperators(), ConvertLinearAlgebra(), ConvertChecks())).run(module)
+        PassPipeline(BEFORE).run(module)
         lower(module, TO_TORCH_BACKEND)
         PassPipeline(BETWEEN).run(module)
         lower(module, TO_LINALG)
@@ -149,7 +152,6 @@ def _import_exported(
         raise _FailedAt(error, failed_node(program, error)) from error
     # torch rounds to this type in a way of its own.
     PassPipeline((OrderNans(), HoldSmallTypes(saturate="f8e4m3fn"))).run(module)
-    # Dropout is the usual reason for a program that draws random numbers.
     hint = "; the model is in training mode: call model.eval() first" if training else ""
     parameters = finish(module, weights.parameters, hint)
     if mutations.reads or mutations.writes:
@@ -181,6 +183,10 @@ def _check_nodes(program: torch.export.ExportedProgram, locations: Locations) ->
 
 
 def _drop_constant_outputs(program: torch.export.ExportedProgram) -> None:
-    """Results such as None or 3 are part of the result's tree; the function returns tensors only."""
+    """Results such as None or 3 are part of the result's tree; the function returns tensors and numbers only. The
+    importer knows numbers of one kind, and looks at what they are."""
     specs = program.graph_signature.output_specs
     specs[:] = [spec for spec in specs if not isinstance(spec.arg, ConstantArgument)]
+    for spec in specs:
+        if isinstance(spec.arg, (SymBoolArgument, SymFloatArgument)):
+            spec.arg = SymIntArgument(spec.arg.name)

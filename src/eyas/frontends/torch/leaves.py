@@ -37,9 +37,6 @@ _WIDE = {
 }
 """What each type is computed in."""
 
-_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32)
-"""Types that the importer has no constants of."""
-
 _MOVES = frozenset(
     {
         # Views and copies.
@@ -300,13 +297,18 @@ class Types:
     common: torch.dtype | None = None
     wide: Mapping[torch.dtype, torch.dtype] = field(default_factory=lambda: _WIDE)
 
+    first: torch.dtype | None = None
+    """What operands are converted to before: a half is no truth when it is 0, as a whole number is."""
+
     @property
     def asked(self) -> Mapping[torch.dtype, torch.dtype]:
         """What is asked for instead of a type."""
-        return {dtype: wide for dtype, wide in self.wide.items() if dtype in (*_UNSIGNED, *_HALVES)}
+        return self.wide
 
     def of_tensor(self, value: torch.Tensor) -> Sequence[torch.dtype]:
         """The types that it is converted to, one after the other: 300 beside bytes is 44."""
+        if self.first is not None:
+            return self.first, self.wide.get(self.first, self.first)
         if self.common is None:
             return (self.wide.get(value.dtype, value.dtype),)
         return self.common, _WIDE.get(self.common, self.common)
@@ -331,7 +333,8 @@ def _types(node: fx.Node) -> Types | None:
         numbers = [value for slot, value in _given(node) if _is_number(slot, value)]
         is_odd = any(map(_is_narrow, tensors)) or any(_is_odd(number, types) for number in numbers)
         return types if is_odd and not made.is_complex() else None
-    types = Types(wide=_WIDE if node.target.overloadpacket in _IN_HALVES else {**_WIDE, **_HALVES})
+    wide = _WIDE if node.target.overloadpacket in _IN_HALVES else {**_WIDE, **_HALVES}
+    types = Types(wide=wide, first=torch.bool if asked == torch.bool else None)
     return types if any(tensor.dtype in types.wide for tensor in tensors) or asked in types.asked else None
 
 

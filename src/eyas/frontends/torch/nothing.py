@@ -8,7 +8,12 @@ import torch
 from torch._ops import OpOverload
 
 aten = torch.ops.aten
-_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32)
+
+TRUE_TYPE = "eyas_true_type"
+"""Where a node's metadata has the type that its result has for the caller."""
+
+_SIGNED = {torch.uint8: torch.int8, torch.uint16: torch.int16, torch.uint32: torch.int32}
+"""Upstream folds what has no elements to literals of signed types."""
 
 
 def drop_empty(program: torch.export.ExportedProgram) -> None:
@@ -24,9 +29,12 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
         if not _makes_nothing(node):
             continue
         value = node.meta["val"]
+        is_result = all(user.op == "output" for user in node.users)
+        held = _SIGNED.get(value.dtype, value.dtype) if is_result else value.dtype
         with graph.inserting_before(node):
-            empty = _constant(graph, value)
-        empty.meta, name = dict(node.meta), node.name
+            empty = _constant(graph, list(value.shape), held)
+        empty.meta, name = {**node.meta, "val": value.to(held), TRUE_TYPE: value.dtype}, node.name
+        empty.meta.pop("tensor_meta", None)
         node.replace_all_uses_with(empty)
         graph.erase_node(node)
         # Results of the program are known by the names of nodes.
@@ -37,11 +45,11 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
         graph.lint()
 
 
-def _constant(graph: torch.fx.Graph, value: torch.Tensor) -> torch.fx.Node:
+def _constant(graph: torch.fx.Graph, shape: list[int], dtype: torch.dtype) -> torch.fx.Node:
     """Memory, for unsigned types: the importer has no constants of them."""
-    if value.dtype in _UNSIGNED:
-        return graph.call_function(aten.empty.memory_format, (list(value.shape),), {"dtype": value.dtype})
-    return graph.call_function(aten.full.default, (list(value.shape), False), {"dtype": value.dtype})
+    if dtype in _SIGNED:
+        return graph.call_function(aten.empty.memory_format, (shape,), {"dtype": dtype})
+    return graph.call_function(aten.full.default, (shape, False), {"dtype": dtype})
 
 
 def _makes_nothing(node: torch.fx.Node) -> bool:
@@ -49,7 +57,7 @@ def _makes_nothing(node: torch.fx.Node) -> bool:
     value = node.meta.get("val")
     if node.op != "call_function" or not isinstance(value, torch.Tensor):
         return False
-    if node.target is (aten.empty.memory_format if value.dtype in _UNSIGNED else aten.full.default):
+    if node.target is (aten.empty.memory_format if value.dtype in _SIGNED else aten.full.default):
         return False
     if isinstance(node.target, OpOverload) and node.target._schema.is_mutable:
         return False

@@ -1,23 +1,74 @@
 """Recurrent layers as loops: `nn.LSTM`, `nn.GRU` and `nn.RNN` in all their forms.
 
 torch's own decompositions write out every step, so that a layer of 300 steps is a program of thousands of ops. Here
-what depends on the input alone, `x W_ih^T + b`, is one product over all steps, and a `scan` takes the steps: its body
-is `h W_hh^T` and the gates. Products are kept as [gates, batch, hidden], so that each gate lies by itself in memory.
+what depends on the input alone, `x W_ih^T + b`, is one product over all steps, and an operator of ours takes the steps
+of one direction, which `convert-recurrences` makes a loop of. torch runs it too, for what is constant.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch._higher_order_ops.scan import scan_op
+
+from eyas.passes.input.recurrent_cells import Cell
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
-# One step: the input's share of the gates, the state, and the rest of the operands, to the new state (h first).
-_Cell = Callable[[Tensor, Sequence[Tensor], Sequence[Tensor]], list[Tensor]]
+
+_LIBRARY = torch.library.Library("eyas", "FRAGMENT")
+_SIGMOID, _TANH, _RELU = ("sigmoid", 0.0, 0.0), ("tanh", 0.0, 0.0), ("relu", 0.0, 0.0)
+# Gates in torch's order. The reset gate of a GRU scales the hidden bias of its candidate, too.
+_LSTM = Cell("lstm", "ifco", (_SIGMOID, _TANH, _TANH), ())
+_GRU = Cell("gru", "rzh", (_SIGMOID, _TANH), (), linear_before_reset=True)
+
+
+def _define(name: str, states: int) -> None:
+    _LIBRARY.define(
+        f"{name}(Tensor given, Tensor weights, Tensor[] rest, str cell) -> ({', '.join(['Tensor'] * (1 + states))})"
+    )
+
+    def shapes(given: Tensor, weights: Tensor, rest: Sequence[Tensor], cell: str) -> tuple[Tensor, ...]:
+        rows = given.new_empty((*given.shape[:2], rest[0].shape[-1]))
+        return (rows, *(given.new_empty(state.shape) for state in rest[:states]))
+
+    _LIBRARY.impl(name, _eager, "CPU")
+    torch.library.register_fake(f"eyas::{name}", shapes, lib=_LIBRARY)
+
+
+def _eager(given: Tensor, weights: Tensor, rest: Sequence[Tensor], cell: str) -> tuple[Tensor, ...]:
+    """Step by step, for what is constant."""
+    spec = Cell.from_text(cell)
+    states = list(rest[: spec.states])
+    extra = dict(zip(spec.operands, rest[spec.states :], strict=True))
+    rows: list[Tensor] = []
+    for at in reversed(range(len(given))) if spec.reverse else range(len(given)):
+        states = _eager_step(spec, given[at], states, states[0] @ weights, extra)
+        rows.append(states[0])
+    rows = rows[::-1] if spec.reverse else rows
+    stacked = torch.stack(rows) if rows else given.new_empty((0, *states[0].shape))
+    return (stacked, *(state.clone() for state in states))
+
+
+def _eager_step(spec: Cell, x: Tensor, states: list[Tensor], product: Tensor, extra: dict[str, Tensor]) -> list[Tensor]:
+    gates, shares = (dict(zip(spec.gates, v.chunk(len(spec.gates), -1), strict=True)) for v in (x, product))
+    if spec.kind == "rnn":
+        return [getattr(torch, spec.activations[0][0])(gates["h"] + shares["h"])]
+    if spec.kind == "gru":
+        reset, update = (torch.sigmoid(gates[gate] + shares[gate]) for gate in "rz")
+        new = torch.tanh(gates["h"] + reset * (shares["h"] + extra.get("bias", 0.0)))
+        return [(1 - update) * new + update * states[0]]
+    inward, forget, outward = (torch.sigmoid(gates[gate] + shares[gate]) for gate in "ifo")
+    cell = forget * states[1] + inward * torch.tanh(gates["c"] + shares["c"])
+    h = outward * torch.tanh(cell)
+    return [h @ extra["projection"] if "projection" in extra else h, cell]
+
+
+_define("recurrence", 1)
+_define("recurrence_of_two", 2)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -65,9 +116,9 @@ def lstm(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gates in torch's order: input, forget, cell, output."""
+    """Two states: h and the cell's."""
     layers = _Layers(params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    rows, (h, c) = layers.run(x, list(hx), 4, _lstm_cell, folds_biases=True)
+    rows, (h, c) = layers.run(x, list(hx), _LSTM)
     return rows, h, c
 
 
@@ -82,21 +133,21 @@ def gru(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Gates in torch's order: reset, update, new; the reset gate also scales the hidden bias of the last."""
+    """One state."""
     layers = _Layers(params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    rows, (h,) = layers.run(x, [hx], 3, _gru_cell, folds_biases=False)
+    rows, (h,) = layers.run(x, [hx], _GRU)
     return rows, h
 
 
 def rnn_tanh(x: Tensor, hx: Tensor, params: Sequence[Tensor], *options: Any) -> tuple[Tensor, Tensor]:
     """A plain layer whose activation is tanh."""
-    rows, (h,) = _Layers(params, *options).run(x, [hx], 1, _rnn_cell(torch.tanh), folds_biases=True)
+    rows, (h,) = _Layers(params, *options).run(x, [hx], Cell("rnn", "h", (_TANH,), ()))
     return rows, h
 
 
 def rnn_relu(x: Tensor, hx: Tensor, params: Sequence[Tensor], *options: Any) -> tuple[Tensor, Tensor]:
     """A plain layer whose activation is relu."""
-    rows, (h,) = _Layers(params, *options).run(x, [hx], 1, _rnn_cell(torch.relu), folds_biases=True)
+    rows, (h,) = _Layers(params, *options).run(x, [hx], Cell("rnn", "h", (_RELU,), ()))
     return rows, h
 
 
@@ -119,18 +170,22 @@ class _Layers:
         count = len(params) // (num_layers * self.directions)
         self.params = [list(params[i : i + count]) for i in range(0, len(params), count)]
 
-    def run(
-        self, x: Tensor, states: list[Tensor], gates: int, cell: _Cell, folds_biases: bool
-    ) -> tuple[Tensor, list[Tensor]]:
+    def run(self, x: Tensor, states: list[Tensor], cell: Cell) -> tuple[Tensor, list[Tensor]]:
         """Rows of the last layer, and the last states of all layers and directions."""
         x = x.transpose(0, 1) if self.batch_first else x
         last: list[list[Tensor]] = [[] for _ in states]
         for layer in range(self.num_layers):
+            places = range(layer * self.directions, (layer + 1) * self.directions)
+            # First all products, so that both directions can run at the same time.
+            prepared = [
+                self._prepare(x, self.params[place], replace(cell, reverse=place % self.directions == 1))
+                for place in places
+            ]
             runs = []
-            for d in range(self.directions):
-                place = layer * self.directions + d
+            for place, (given, weights, extra, text) in zip(places, prepared, strict=True):
                 first = [state[place] for state in states]
-                runs.append(self._direction(x, first, self.params[place], gates, cell, folds_biases, d == 1))
+                op = torch.ops.eyas.recurrence if len(first) == 1 else torch.ops.eyas.recurrence_of_two
+                runs.append(op(given, weights, [*first, *extra], text))
                 for kept, state in zip(last, runs[-1][1:], strict=True):
                     kept.append(state)
             x = runs[0][0] if len(runs) == 1 else torch.cat([run[0] for run in runs], -1)
@@ -139,65 +194,16 @@ class _Layers:
         rows = x.transpose(0, 1) if self.batch_first else x
         return rows, [torch.stack(kept) for kept in last]
 
-    def _direction(
-        self,
-        x: Tensor,
-        states: list[Tensor],
-        params: list[Tensor],
-        gates: int,
-        cell: _Cell,
-        folds_biases: bool,
-        backward: bool,
-    ) -> list[Tensor]:
+    def _prepare(self, x: Tensor, params: list[Tensor], cell: Cell) -> tuple[Tensor, Tensor, list[Tensor], str]:
+        """What one direction of a layer takes beside its states."""
         w_ih, w_hh, *rest = params
         biases, projection = (rest[:2], rest[2:]) if self.has_biases else ([], rest)
-        hidden = w_hh.shape[0] // gates
-        x = x.flip(0) if backward else x
+        extra = {"projection": projection[0].t()} if projection else {}
         given = torch.matmul(x, w_ih.t())
+        if biases and cell.kind == "gru":
+            # The candidate's share of the state has its bias before it is reset.
+            reset_and_update, extra["bias"] = biases[1].split([2 * w_hh.shape[1], w_hh.shape[1]])
+            biases = [biases[0], torch.cat([reset_and_update, torch.zeros_like(extra["bias"])])]
         if biases:
-            given = given + (biases[0] + biases[1] if folds_biases else biases[0])
-        # [steps, gates, batch, hidden]
-        given = given.view(x.shape[0], x.shape[1], gates, hidden).transpose(1, 2)
-        extra = [w_hh.view(gates, hidden, w_hh.shape[1]).transpose(1, 2)]
-        extra += [] if folds_biases or not biases else [biases[1].view(gates, 1, hidden)]
-        extra += [weight.t() for weight in projection]
-
-        def step(*operands: Tensor) -> list[Tensor]:
-            old, (now, *fixed) = operands[: len(states)], operands[len(states) :]
-            new = cell(now, old, fixed)
-            return [*new, new[0].clone()]
-
-        # A scan may not return what it was given.
-        first = [state.clone() for state in states]
-        *last, rows = scan_op(step, first, [given.contiguous()], tuple(weight.contiguous() for weight in extra))
-        return [rows.flip(0) if backward else rows, *last]
-
-
-def _hidden_share(h: Tensor, weights: Tensor) -> Tensor:
-    """h W_hh^T for each gate: [gates, batch, hidden]."""
-    return torch.matmul(h, weights)
-
-
-def _lstm_cell(x: Tensor, states: Sequence[Tensor], fixed: Sequence[Tensor]) -> list[Tensor]:
-    h, c = states
-    total = x + _hidden_share(h, fixed[0])
-    inward, forget, outward = torch.sigmoid(total[0]), torch.sigmoid(total[1]), torch.sigmoid(total[3])
-    cell = forget * c + inward * torch.tanh(total[2])
-    new = outward * torch.tanh(cell)
-    return [torch.matmul(new, fixed[1]) if len(fixed) > 1 else new, cell]
-
-
-def _gru_cell(x: Tensor, states: Sequence[Tensor], fixed: Sequence[Tensor]) -> list[Tensor]:
-    (h,) = states
-    share = _hidden_share(h, fixed[0])
-    share = share + fixed[1] if len(fixed) > 1 else share
-    reset, update = torch.sigmoid(x[0] + share[0]), torch.sigmoid(x[1] + share[1])
-    new = torch.tanh(x[2] + reset * share[2])
-    return [new + update * (h - new)]
-
-
-def _rnn_cell(activation: Callable[[Tensor], Tensor]) -> _Cell:
-    def cell(x: Tensor, states: Sequence[Tensor], fixed: Sequence[Tensor]) -> list[Tensor]:
-        return [activation((x + _hidden_share(states[0], fixed[0]))[0])]
-
-    return cell
+            given = given + (biases[0] + biases[1])
+        return given, w_hh.t(), list(extra.values()), replace(cell, operands=tuple(extra)).as_text()

@@ -11,9 +11,13 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from eyas.errors import FrontendError
+from eyas.frontends.torch.nothing import TRUE_TYPE
 from eyas.module import trees
 from eyas.program.dtypes import short_name
 from eyas.program.program import Argument, Signature
+
+_NUMBERS = {bool: "bool", torch.SymBool: "bool", float: "f64", torch.SymFloat: "f64"}
+"""What numbers that are no whole ones are held in."""
 
 
 def call_trees(
@@ -59,6 +63,8 @@ def _tree(spec: pytree.TreeSpec, leaves: Iterator[Any]) -> trees.Tree:
         return trees.Tree("dict", children, tuple(context))
     type_ = context if isinstance(context, type) else kind
     keys = _field_names(type_, context, children)
+    if issubclass(type_, tuple) and not keys:
+        return trees.Tree("tuple", children)  # sizes, which have no fields
     return trees.Tree(
         "namedtuple" if issubclass(type_, tuple) else "object", children, keys, f"{type_.__module__}:{type_.__name__}"
     )
@@ -105,9 +111,9 @@ def make_signature(
 def _argument(name: str, node: torch.fx.Node, argument: Any, dim_names: Mapping[str, str]) -> Argument:
     value = node.meta["val"]
     if isinstance(argument, SymIntArgument) or not isinstance(value, torch.Tensor):
-        return Argument(name, {bool: "bool", float: "f64"}.get(type(value), "i64"), ())
+        return Argument(name, _NUMBERS.get(type(value), "i64"), ())
     dims = tuple(dim if isinstance(dim, int) else _dim_text(dim, dim_names) for dim in value.shape)
-    return Argument(name, short_name(str(value.dtype), f"'{name}'"), dims)
+    return Argument(name, short_name(str(node.meta.get(TRUE_TYPE, value.dtype)), f"'{name}'"), dims)
 
 
 def _dim_text(dim: torch.SymInt, dim_names: Mapping[str, str]) -> str:
@@ -115,8 +121,9 @@ def _dim_text(dim: torch.SymInt, dim_names: Mapping[str, str]) -> str:
 
 
 def _range(bounds: Any) -> tuple[int, int | None]:
+    """What a size may be. A number that a tensor holds has bounds too, which need be none."""
     largest = None if "oo" in str(bounds.upper) or int(bounds.upper) >= 2**62 else int(bounds.upper)
-    return int(bounds.lower), largest
+    return 0 if "oo" in str(bounds.lower) else int(bounds.lower), largest
 
 
 def _dim_names(program: torch.export.ExportedProgram, in_tree: trees.CallTree, dynamic_shapes: Any) -> dict[str, str]:

@@ -85,8 +85,7 @@ def import_model(
     try:
         program = from_torch.import_model(wrapped.eval(), inputs, {}, None)
     except UnsupportedOpError as error:
-        hint = "; dropout must be off: use p=0" if "random" in str(error) else ""
-        raise UnsupportedOpError(f"{description}: {error}{hint}") from error
+        raise UnsupportedOpError(f"{description}: {error}") from error
     bind_states(program.module, dict(enumerate(names)), dict(enumerate(changed.values(), 1)))
     return _with_batch(program, step, names, variables, description)
 

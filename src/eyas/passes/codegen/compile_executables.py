@@ -13,7 +13,7 @@ from torch_mlir import ir as mlir
 
 from eyas.cache.store import Store
 from eyas.codegen.backends import backend_of
-from eyas.codegen.children import compile_jobs
+from eyas.codegen.children import OnDone, compile_jobs
 from eyas.codegen.common.backend import CompiledDispatch
 from eyas.codegen.common.schedule import Schedule
 from eyas.codegen.dispatch_cache import DispatchCache
@@ -38,7 +38,7 @@ class CompileExecutables(TargetedPass):
     name: ClassVar[str] = "compile-executables"
     disable: tuple[str, ...] = ()
     workers: int = 0
-    on_done: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    on_done: OnDone | None = field(default=None, compare=False, repr=False)
     on_warning: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
     store: Store | None = field(default=None, compare=False, repr=False)
     """Where dispatches that were compiled before are looked for."""
@@ -78,7 +78,7 @@ class CompileExecutables(TargetedPass):
         if self.on_done is not None:
             for job, one in zip(jobs, found, strict=True):
                 if one is not None:
-                    self.on_done(job.name)
+                    self.on_done(job.name, 0.0)
         made = compile_jobs(missing, workers, self.on_done, self.on_warning)
         cache.keep(missing, made)
         rest = iter(made)

@@ -17,15 +17,16 @@ from eyas.passes.input.torch_values import (
     to_tensor,
 )
 
-OPERATORS = ("eyas.encode", "eyas.decode", "eyas.bitcast", "eyas.widen", "eyas.narrow")
+OPERATORS = ("eyas.encode", "eyas.decode", "eyas.bitcast", "eyas.convert", "eyas.widen", "eyas.narrow")
 # As the torch importer spells it, with the element type as a second operand.
 TORCH_BITCAST = "torch.eyas.bitcast"
 
 
 @dataclass(frozen=True)
 class ConvertTypeOperators(Pass):
-    """Replaces `eyas.encode`, `eyas.decode`, `eyas.bitcast`, `eyas.widen` and `eyas.narrow`, which the frontends
-    write for types that the importer does not know or gets wrong: it sees bytes and lets these operators through.
+    """Replaces `eyas.encode`, `eyas.decode`, `eyas.bitcast`, `eyas.convert`, `eyas.widen` and `eyas.narrow`, which
+    the frontends write for types that the importer does not know or gets wrong: it sees bytes and lets these operators
+    through.
 
         %1 = torch.operator "eyas.decode"(%0) {torch.onnx.dtype = "i4"} : (!torch.vtensor<[3],si8>)
             -> !torch.vtensor<[3],si8>
@@ -56,14 +57,44 @@ def _scalar(op: mlir.Operation, value: mlir.Value, wanted: mlir.Type) -> mlir.Va
         return _bitcast(value, wanted)
     if name == "eyas.narrow":
         return arith.trunci(wanted, value)
+    if name == "eyas.convert":
+        return _number(value, wanted, _flag(op, "unsigned"), _flag(op, "to_unsigned"))
     if name == "eyas.widen":
-        unsigned = bool(mlir.IntegerAttr(op.attributes["torch.onnx.unsigned"]).value)
+        unsigned = _flag(op, "unsigned")
         return arith.extui(wanted, value) if unsigned else arith.extsi(wanted, value)
     dtype = mlir.StringAttr(op.attributes["torch.onnx.dtype"]).value
     if name == "eyas.decode":
         return small_types.decode(dtype, value)
-    saturate = bool(mlir.IntegerAttr(op.attributes["torch.onnx.saturate"]).value)
+    saturate = _flag(op, "saturate")
     return small_types.encode(dtype, value, saturate, mlir.StringAttr(op.attributes["torch.onnx.round_mode"]).value)
+
+
+def _flag(op: mlir.Operation, name: str) -> bool:
+    return bool(mlir.IntegerAttr(op.attributes[f"torch.onnx.{name}"]).value)
+
+
+def _number(value: mlir.Value, wanted: mlir.Type, unsigned: bool, to_unsigned: bool) -> mlir.Value:
+    """The same number in another type: what does not fit an integer wraps around, or is undefined if it is a float."""
+    if value.type == wanted:
+        return value
+    if not isinstance(value.type, mlir.IntegerType):
+        f32 = mlir.F32Type.get()
+        if value.type.width < f32.width:
+            value = arith.extf(f32, value)
+        if isinstance(wanted, mlir.IntegerType):
+            return arith.fptoui(wanted, value) if to_unsigned else arith.fptosi(wanted, value)
+        if value.type == wanted:
+            return value
+        return arith.extf(wanted, value) if wanted.width > value.type.width else arith.truncf(wanted, value)
+    if isinstance(wanted, mlir.IntegerType):
+        if wanted.width == 1:
+            return arith.cmpi(arith.CmpIPredicate.ne, value, arith.constant(value.type, 0))
+        if wanted.width < value.type.width:
+            return arith.trunci(wanted, value)
+        return arith.extui(wanted, value) if unsigned else arith.extsi(wanted, value)
+    made = wanted if wanted.width >= 32 else mlir.F32Type.get()
+    value = arith.uitofp(made, value) if unsigned else arith.sitofp(made, value)
+    return value if made == wanted else arith.truncf(wanted, value)
 
 
 def _bitcast(value: mlir.Value, wanted: mlir.Type) -> mlir.Value:

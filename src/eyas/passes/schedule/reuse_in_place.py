@@ -91,7 +91,7 @@ def alias_pairs(
     if flow.IN_PLACE in function.attributes:
         return []  # lowered to plain loops
     found = analysis_of(function, analyses, target.near_bytes)
-    if found.raw is None:
+    if found.raw is None or found.raw.steps is not None:  # a later step may read what an earlier one wrote over
         return []
     inputs = [storage for storage in found.raw.storages if not storage.is_output]
     outputs = [storage for storage in found.raw.storages if storage.is_output]

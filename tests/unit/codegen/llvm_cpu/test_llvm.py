@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 import native  # noqa: E402
 
+from eyas.codegen.common.passes.expand_math import ExpandMath  # noqa: E402
 from eyas.codegen.llvm_cpu import elf, llvm  # noqa: E402
 from eyas.codegen.llvm_cpu.llvm import compile_text, emit_assembly, emit_llvm_ir, emit_object  # noqa: E402
 from eyas.codegen.llvm_cpu.lowering import lower_to_llvm  # noqa: E402
@@ -374,6 +375,30 @@ def test_a_loop_stays_a_loop() -> None:
       return
     }"""
     assert "memset" not in emit_assembly(lowered(text, Target.host()), Target.host())
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sines_and_cosines_of_large_numbers_stay_behind_branches(target: str) -> None:
+    text = """func.func @f(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) {
+      %c0 = arith.constant 0 : index
+      %c8 = arith.constant 8 : index
+      scf.for %i = %c0 to %n step %c8 {
+        %a = vector.load %x[%i] : memref<?xf32>, vector<8xf32>
+        %s = math.sin %a : vector<8xf32>
+        %c = math.cos %a : vector<8xf32>
+        %r = arith.addf %s, %c : vector<8xf32>
+        vector.store %r, %y[%i] : memref<?xf32>, vector<8xf32>
+      }
+      return
+    }"""
+    parsed = Target.parse(target)
+    module = parse_module(text, make_context())
+    with module.context:
+        ExpandMath(fma=parsed.has_fma).run(module)
+    lower_to_llvm(module, parsed)
+    printed = emit_llvm_ir(module, parsed)
+    block = next(part for part in printed.split("\n\n") if "@llvm.sin." in part and " call " in part)
+    assert "load <" not in block and "store <" not in block, printed
 
 
 def test_no_call_for_narrow_floats_on_this_machine() -> None:

@@ -277,16 +277,19 @@ def fails_with(kind, pattern, model, *args, **kwargs):
     return message
 
 
-def test_unsupported_op_names_node_and_line():
-    model = Function(lambda x: torch.special.bessel_j0(x + 1))
-    message = fails_with(UnsupportedOpError, r"bessel_j0", model, torch.randn(4))
-    assert "node 'special_bessel_j0'" in message and "test_import_torch.py:" in message
+@torch.library.custom_op("eyas_tests::halved", mutates_args=())
+def halved(x: torch.Tensor) -> torch.Tensor:
+    return x / 2
+
+
+@halved.register_fake
+def _(x):
+    return torch.empty_like(x)
 
 
 def test_unregistered_op_names_node_and_line():
-    model = Function(torch.ops.aten._sample_dirichlet)
-    message = fails_with(UnsupportedOpError, r"_sample_dirichlet", model, torch.rand(4, 4))
-    assert "_sample_dirichlet'" in message
+    message = fails_with(UnsupportedOpError, r"eyas_tests\.halved", Function(lambda x: halved(x)), torch.randn(4, 4))
+    assert "node 'halved" in message and "test_import_torch.py:" in message
 
 
 def test_loops_run_over_a_dynamic_number_of_rows():
@@ -302,10 +305,6 @@ def test_loops_run_over_a_dynamic_number_of_rows():
         x = torch.randn(rows, 3)
         (got,) = evaluate(program, x.numpy())
         np.testing.assert_allclose(got, Rows()(x).numpy(), rtol=1e-6)
-
-
-def test_random_numbers_are_refused():
-    fails_with(UnsupportedOpError, r"random numbers.*model\.eval\(\)", nn.Dropout(), torch.randn(4, 4))
 
 
 def test_written_buffers_become_state():

@@ -26,6 +26,8 @@ class Strategy(ABC):
     """The strategy, or group of strategies, that it is a form of, with which it is switched off."""
     takes_matrices: ClassVar[bool] = False
     """Whether kernels that read constant matrices are for it."""
+    takes_steps: ClassVar[bool] = False
+    """Whether kernels whose nests run in steps are for it."""
     works_in_place: ClassVar[bool] = True
     """Whether a result may lie where an operand does that the loop nests read only before they write there."""
     writes_parts: ClassVar[bool] = False

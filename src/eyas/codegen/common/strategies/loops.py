@@ -23,6 +23,7 @@ class PlainLoops(Strategy):
     name: ClassVar[str] = "loops"
     part_of: ClassVar[str] = ""
     takes_matrices: ClassVar[bool] = True
+    takes_steps: ClassVar[bool] = True
     works_in_place: ClassVar[bool] = False
     writes_parts: ClassVar[bool] = True
 

@@ -12,10 +12,11 @@ from eyas.codegen.llvm_cpu.strategies.attention import Attention
 from eyas.codegen.llvm_cpu.strategies.base import Strategy
 from eyas.codegen.llvm_cpu.strategies.contraction import Contraction
 from eyas.codegen.llvm_cpu.strategies.loops import Loops
+from eyas.codegen.llvm_cpu.strategies.recurrence import Recurrence
 from eyas.codegen.llvm_cpu.strategies.rows import Rows
 from eyas.codegen.llvm_cpu.strategies.transforms import Transforms
 from eyas.codegen.llvm_cpu.strategies.windows import Windows
 
-STRATEGIES: Sequence[type[Strategy]] = (Transforms, Windows, Contraction, Attention, Rows, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Transforms, Windows, Contraction, Attention, Recurrence, Rows, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]

@@ -38,10 +38,10 @@ def _tile(number: int, kernel: Kernel, target: Target) -> Tile:
     inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
     if not any(source.strides[rows] == Size(0) for source in inputs):
         return tile
-    return _register_tile(nest, tile, rows, kernel.block, target)
+    return register_tile(nest, tile, rows, kernel.block, target)
 
 
-def _register_tile(nest: Nest, lanes: Tile, rows_loop: int, block: int, target: Target) -> Tile:
+def register_tile(nest: Nest, lanes: Tile, rows_loop: int, block: int, target: Target) -> Tile:
     """Rows that divide the block and vectors that divide the lanes, as many as the register file holds."""
     budget = target.vector_registers - (4 if target.vector_registers >= 32 else 3)
     assert lanes.loop is not None

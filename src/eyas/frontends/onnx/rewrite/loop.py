@@ -16,7 +16,7 @@ from onnx import helper
 
 from eyas.errors import UnsupportedOpError
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
-from eyas.frontends.onnx.subgraphs import FINAL_LOOP, all_graphs
+from eyas.frontends.onnx.subgraphs import FINAL_LOOP, all_graphs, own_results
 
 _LAST = np.iinfo(np.int64).max
 # Rows that are reserved for a scan output: beyond this a trip count is not a bound but "for ever".
@@ -106,7 +106,10 @@ class _Body:
         inputs = [helper.make_value_info(n, t) for n, t in zip(self.inputs, self.state_types, strict=True)]
         outputs = [helper.make_tensor_value_info(self.outputs[0], _BOOL, [])]
         outputs += [helper.make_value_info(n, t) for n, t in zip(self.outputs[1:], self.state_types, strict=True)]
-        return helper.make_graph(self.nodes, FINAL_LOOP, [*first, *inputs], outputs)
+        kept = [
+            helper.make_value_info(name, self.types[name]) for name in own_results(self.nodes) if name in self.types
+        ]
+        return helper.make_graph(self.nodes, FINAL_LOOP, [*first, *inputs], outputs, value_info=kept)
 
 
 def _settled_types(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> dict[str, onnx.TypeProto]:
@@ -146,7 +149,7 @@ def infer_body(body: onnx.GraphProto, inputs: Sequence[onnx.TypeProto | None], b
             graph.initializer.add().CopyFrom(tensor)
         elif (type_ := b.value_type(name)) is not None:
             graph.input.append(helper.make_value_info(name, type_))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", b.opset)])
+    model = helper.make_model(graph, opset_imports=b.opsets)
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     types = {value.name: value.type for value in [*inferred.value_info, *inferred.input, *inferred.output]}
     for value in body.output:

@@ -8,8 +8,6 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from eyas.frontends.onnx.types import operator
-
 if TYPE_CHECKING:
     from eyas.frontends.onnx.rewrite.rules import Builder
 
@@ -38,27 +36,6 @@ def where_same(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [b.add("Expand", one, shape)]
 
 
-def cast_to_i16(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """The importer has no cast to 16-bit integers: it is one to 32 bits, of which the lower half stays."""
-    given = {attribute.name: attribute for attribute in node.attribute}
-    if given["to"].i != TensorProto.INT16:
-        return None
-    return [operator(b, "EyasNarrow", b.cast(node.input[0], TensorProto.INT32), node.input[0], TensorProto.INT16)]
-
-
-def divide_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """Div and Mod: the importer divides bytes as if they were signed."""
-    if b.type_of(node.input[0]) != TensorProto.UINT8:
-        return None
-    wide = [b.cast(name, TensorProto.INT32) for name in node.input]
-    return [b.cast(b.add(node.op_type, *wide), TensorProto.UINT8)]
-
-
-def abs_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """Bytes are their own magnitude."""
-    return [b.add("Identity", node.input[0])] if b.type_of(node.input[0]) == TensorProto.UINT8 else None
-
-
 def sign(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer compares floats with an integer zero, and folds that wrongly where they are constants."""
     if b.type_of(node.input[0]) not in _FLOATS:
@@ -67,15 +44,6 @@ def sign(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     zero, one, minus = (b.constant(value, kind) for value in (0, 1, -1))
     rest = b.add("Where", b.add("Less", node.input[0], zero), minus, zero)
     return [b.add("Where", b.add("Greater", node.input[0], zero), one, rest)]
-
-
-def largest_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """TopK compares bytes as if they were signed."""
-    if b.type_of(node.input[0]) != TensorProto.UINT8:
-        return None
-    given = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-    values, places = b.add_many("TopK", 2, b.cast(node.input[0], TensorProto.INT32), node.input[1], **given)
-    return [b.cast(values, TensorProto.UINT8), places]
 
 
 def negative_integer(node: onnx.NodeProto, b: Builder) -> list[str] | None:

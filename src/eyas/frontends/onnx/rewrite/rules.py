@@ -24,11 +24,10 @@ Rule = Callable[[onnx.NodeProto, "Builder"], "Sequence[str] | None"]
 _RULES = {
     "Adagrad": "rewrite.training:adagrad",
     "Adam": "rewrite.training:adam",
-    "Abs": "rewrite.rare:abs_of_bytes",
     "AffineGrid": "rewrite.sample:affine_grid",
     "AveragePool": "rewrite.half:in_f32",
     "BitCast": "types:bit_cast",
-    "Cast": "rewrite.rare:cast_to_i16",
+    "Cast": "rewrite.signs:cast",
     "Celu": "rewrite.half:in_f32",
     "Col2Im": "rewrite.shape:col2im",
     "Compress": "rewrite.select:compress",
@@ -40,8 +39,8 @@ _RULES = {
     "DeformConv": "rewrite.sample:deform_conv",
     "DequantizeLinear": "rewrite.quantize:dequantize_linear",
     "Det": "rewrite.shape:det",
-    "Div": "rewrite.rare:divide_bytes",
-    "Dropout": "rewrite.select:dropout",
+    "Bernoulli": "rewrite.random:bernoulli",
+    "Dropout": "rewrite.random:dropout",
     "Elu": "rewrite.half:in_f32",
     "Equal": "rewrite.rare:equal_to_itself",
     "Einsum": "rewrite.index:einsum",
@@ -63,14 +62,18 @@ _RULES = {
     "Mish": "rewrite.half:in_f32",
     "Momentum": "rewrite.training:momentum",
     "NonMaxSuppression": "rewrite.detect:non_max_suppression",
-    "Mod": "rewrite.rare:divide_bytes",
+    "Multinomial": "rewrite.random:multinomial",
     "Neg": "rewrite.rare:negative_integer",
-    "Pad": "rewrite.index:pad_wrapped",
+    "Pad": "rewrite.index:pad",
     "QLinearConv": "rewrite.integer:q_linear_conv",
     "QLinearMatMul": "rewrite.integer:q_linear_mat_mul",
     "QuantizeLinear": "rewrite.quantize:quantize_linear",
     "Range": "rewrite.half:in_f32",
     "RNN": "rewrite.recurrent:recurrent",
+    "RandomNormal": "rewrite.random:random_normal",
+    "RandomNormalLike": "rewrite.random:random_normal",
+    "RandomUniform": "rewrite.random:random_uniform",
+    "RandomUniformLike": "rewrite.random:random_uniform",
     "RMSNormalization": "rewrite.normalize:layer_norm_of_doubles",
     "ReduceL2": "rewrite.reduce:norm_of_one",
     "ReduceLogSum": "rewrite.reduce:norm_of_one",
@@ -90,7 +93,6 @@ _RULES = {
     "SwiGLU": "rewrite.index:swiglu",
     "TensorScatter": "rewrite.shape:tensor_scatter",
     "TfIdfVectorizer": "rewrite.ngrams:tf_idf",
-    "TopK": "rewrite.rare:largest_bytes",
     "Unique": "rewrite.select:unique",
     "Upsample": "rewrite.signal:resize",
     "Where": "rewrite.rare:where_same",
@@ -114,6 +116,9 @@ class Builder:
         self.prefix = node.name
         self._model = model
         self.opset = next((o.version for o in model.proto.opset_import if o.domain in ("", "ai.onnx")), 0)
+        self.opsets = [*model.proto.opset_import]
+        if all(opset.domain != "eyas" for opset in self.opsets):
+            self.opsets.append(helper.make_opsetid("eyas", 1))
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
         self.declared: list[onnx.ValueInfoProto] = []

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import onnx
 
-from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
+from eyas.frontends.onnx.rewrite.rules import Builder, attribute
 
 # Comparing all pairs of slices takes n * n * m steps and bytes.
 _MOST_COMPARISONS = 1 << 26
@@ -87,32 +87,3 @@ def _ranks(data: str, shape: tuple[int, ...], axis: int, b: Builder) -> str | No
     decides = b.add("And", b.add("Less", right, left), b.add("Equal", before, b.constant(0, np.int64)))
     smaller = b.sum(b.cast(decides, onnx.TensorProto.INT64), 2)
     return b.sum(smaller, 1)
-
-
-def dropout(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """In training mode with a seed: the numbers that the standard's reference draws are a constant."""
-    shape, kind = b.shape_of(node.input[0]), b.type_of(node.input[0])
-    training = operand(node, 2)
-    if b.opset < 12 or not training:
-        return None
-    known = b.value_of(training)
-    if known is not None and not known.any():
-        everything = onnx.helper.make_tensor("value", onnx.TensorProto.BOOL, [1], [True])
-        mask = b.add("ConstantOfShape", b.add("Shape", node.input[0]), value=everything)
-        return [node.input[0], mask][: len([name for name in node.output if name])]
-    if shape is None:
-        return None
-    ratio = b.value_of(operand(node, 1)) if operand(node, 1) else np.float32(0.5)
-    seed = attribute(node, "seed", None)
-    if seed is None and (ratio is None or ratio != 0):
-        return None
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
-    numbers = np.random.RandomState(seed).uniform(0, 1.0, shape)
-    chance = operand(node, 1) or b.constant(0.5, np.float32)
-    chance = b.cast(chance, onnx.TensorProto.DOUBLE)
-    one, zero = b.constant(1.0, np.float64), b.constant(0.0, np.float64)
-    idle = b.add("Or", b.add("Not", training), b.add("Equal", chance, zero))
-    mask = b.add("Or", b.add("Not", b.add("Less", b.constant(numbers), chance)), idle)
-    scale = b.cast(b.add("Where", idle, one, b.add("Div", one, b.add("Sub", one, chance))), kind)
-    kept = b.add("Where", mask, b.add("Mul", node.input[0], scale), b.constant(0, dtype))
-    return [kept, mask][: len([name for name in node.output if name])]

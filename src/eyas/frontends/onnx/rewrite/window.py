@@ -115,11 +115,11 @@ def lp_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer's indices count within an image, by rows; ONNX's within the tensor, and by columns if asked for."""
     shape = b.shape_of(node.input[0])
-    if (
-        shape is None
-        or node.name.endswith(_BY_IMAGE)
-        or not (_has_result(node, 1) or attribute(node, "storage_order", 0))
-    ):
+    if node.name.endswith(_BY_IMAGE):
+        return None
+    if b.type_of(node.input[0]) in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8):
+        return _max_pool_of_bytes(node, b)
+    if shape is None or not (_has_result(node, 1) or attribute(node, "storage_order", 0)):
         return None
     options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
     options["storage_order"] = 0
@@ -139,6 +139,28 @@ def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
             along = b.add("Mod", b.add("Div", places, b.constant(after, np.int64)), b.constant(extent, np.int64))
             result = b.add("Add", result, b.add("Mul", along, b.constant(before, np.int64)))
     return [value for value, name in zip((values, result), node.output, strict=False) if name]
+
+
+def _max_pool_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer compares bytes as signed ones and pads some with zeros: they are made signed, and padded here."""
+    x, kind, int8 = node.input[0], b.type_of(node.input[0]), onnx.TensorProto.INT8
+    options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
+    pads, auto = options.get("pads", [0]), attribute(node, "auto_pad", "NOTSET")
+    if _has_result(node, 1) or options.get("ceil_mode", 0) or auto.startswith("SAME"):
+        values, *places = b.add_many("MaxPool", len(node.output), b.cast(x, onnx.TensorProto.FLOAT), **options)
+        return [b.cast(values, kind), *places]
+    if kind == int8 and not any(pads):
+        return None
+    middle = b.constant(128, np.int16)
+    wide = onnx.TensorProto.INT16
+    if kind != int8:
+        x = b.cast(b.add("Sub", b.cast(x, wide), middle), int8)
+    if any(pads):
+        rank = len(pads) // 2
+        around = [0, 0, *pads[:rank], 0, 0, *pads[rank:]]
+        x = b.add("Pad", x, b.constant(around, np.int64), b.constant(-128, np.int8))
+    x = b.add("MaxPool", x, **{name: value for name, value in options.items() if name not in ("pads", "auto_pad")})
+    return [x if kind == int8 else b.cast(b.add("Add", b.cast(x, wide), middle), kind)]
 
 
 def _has_result(node: onnx.NodeProto, index: int) -> bool:

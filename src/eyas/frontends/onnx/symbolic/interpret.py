@@ -24,6 +24,8 @@ from eyas.frontends.onnx.symbolic.values import (
 
 # What a loop carries is joined with what enters it until nothing changes; sizes that change are unknown at once.
 _ROUNDS = 4
+# Operators of ours that give each element of their operand another one.
+_SAME_SHAPE = ("EyasBitcast", "EyasConvert", "EyasDecode", "EyasEncode", "EyasNarrow", "EyasRandom", "EyasWiden")
 
 
 @dataclass
@@ -128,6 +130,8 @@ class _Walk:
         is_standard = node.domain in ("", "ai.onnx")
         shapes = result_shapes(node, inputs, self.opsets.get("", 0)) if is_standard else None
         elements = evaluate(node, inputs, self.opsets.get("", 0)) if is_standard else None
+        if node.domain == "eyas" and node.op_type in _SAME_SHAPE and inputs[0] is not None:
+            shapes = None if inputs[0].shape is None else [inputs[0].shape]
         results = []
         for at, name in enumerate(node.output):
             shape = shapes[at] if shapes is not None and at < len(shapes) else None

@@ -6,7 +6,7 @@ constant, with its own factorisations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch.fx.node import has_side_effect
@@ -16,10 +16,17 @@ Tensor = torch.Tensor
 _LIBRARY = torch.library.Library("eyas", "DEF")
 
 
-def _define(schema: str, shapes: Callable[..., object], eager: Callable[..., object]) -> None:
+def define(
+    schema: str,
+    shapes: Callable[..., object],
+    eager: Callable[..., object],
+    key: str = "CPU",
+    tags: Sequence[torch.Tag] = (),
+) -> None:
+    """An operator of ours: what it takes, the shapes that it gives, and what torch does when it runs it."""
     name = schema.split("(")[0]
-    _LIBRARY.define(schema)
-    _LIBRARY.impl(name, eager, "CPU")
+    _LIBRARY.define(schema, tags=tuple(tags))
+    _LIBRARY.impl(name, eager, key)
     torch.library.register_fake(f"eyas::{name}", shapes, lib=_LIBRARY)
 
 
@@ -41,7 +48,8 @@ def _eager_qr(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _eager_permutation(pivots: Tensor, size: int) -> Tensor:
-    matrix = torch.lu_unpack(pivots.new_zeros((*pivots.shape[:-1], size, size)).double(), pivots, unpack_data=False)[0]
+    zeros = pivots.new_zeros((*pivots.shape[:-1], size, pivots.shape[-1])).double()
+    matrix = torch.lu_unpack(zeros, pivots, unpack_data=False)[0]
     return matrix.argmax(-2)
 
 
@@ -61,63 +69,63 @@ def _eager_eig(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return values.real.contiguous(), values.imag.contiguous(), packed.contiguous()
 
 
-_define(
+define(
     "cholesky(Tensor a) -> (Tensor, Tensor)",
     lambda a: (_contiguous(a), _integers(a, a.shape[0])),
     lambda a: tuple(one.contiguous() for one in torch.linalg.cholesky_ex(a, upper=True)),
 )
-_define(
+define(
     "lu(Tensor a) -> (Tensor, Tensor, Tensor)",
     lambda a: (_contiguous(a), _integers(a, a.shape[0], _smaller(a)), _integers(a, a.shape[0])),
     lambda a: tuple(one.contiguous() for one in torch.linalg.lu_factor_ex(a)),
 )
-_define(
+define(
     "permutation(Tensor pivots, int size) -> Tensor",
     lambda pivots, size: pivots.new_empty((pivots.shape[0], size), dtype=torch.int64),
     _eager_permutation,
 )
-_define(
+define(
     "solve_triangular(Tensor a, Tensor b, bool upper, bool unit) -> Tensor",
     lambda a, b, upper, unit: _contiguous(b),
     lambda a, b, upper, unit: torch.linalg.solve_triangular(a, b, upper=upper, unitriangular=unit).contiguous(),
 )
-_define(
+define(
     "ldl(Tensor a) -> (Tensor, Tensor, Tensor)",
     lambda a: (_contiguous(a), _integers(a, *a.shape[:2]), _integers(a, a.shape[0])),
     lambda a: tuple(one.contiguous() for one in torch.linalg.ldl_factor_ex(a)),
 )
-_define(
+define(
     "ldl_solve(Tensor packed, Tensor pivots, Tensor b) -> Tensor",
     lambda packed, pivots, b: _contiguous(b),
     lambda packed, pivots, b: torch.linalg.ldl_solve(packed, pivots, b).contiguous(),
 )
-_define(
+define(
     "qr(Tensor a) -> (Tensor, Tensor)",
     lambda a: (_contiguous(a), _contiguous(a, (a.shape[0], _smaller(a)))),
     _eager_qr,
 )
-_define(
+define(
     "householder_product(Tensor a, Tensor taus) -> Tensor",
     lambda a, taus: _contiguous(a),
     lambda a, taus: torch.linalg.householder_product(a, taus).contiguous(),
 )
-_define(
+define(
     "eigh(Tensor a) -> (Tensor, Tensor)",
     lambda a: (_contiguous(a, tuple(a.shape[:2])), _contiguous(a)),
     _eager_eigh,
 )
-_define(
+define(
     "svd(Tensor a) -> (Tensor, Tensor, Tensor)",
     lambda a: (_contiguous(a), _contiguous(a, tuple(a.shape[:2])), _contiguous(a)),
     _eager_svd,
 )
 
-_define(
+define(
     "eig(Tensor a) -> (Tensor, Tensor, Tensor)",
     lambda a: (_contiguous(a, tuple(a.shape[:2])), _contiguous(a, tuple(a.shape[:2])), _contiguous(a)),
     _eager_eig,
 )
-_define("matrix_exp(Tensor a) -> Tensor", _contiguous, lambda a: torch.linalg.matrix_exp(a).contiguous())
+define("matrix_exp(Tensor a) -> Tensor", _contiguous, lambda a: torch.linalg.matrix_exp(a).contiguous())
 
 
 def _eager_check(holds: Tensor, message: str) -> None:
@@ -125,5 +133,5 @@ def _eager_check(holds: Tensor, message: str) -> None:
         raise RuntimeError(message)
 
 
-_define("check(Tensor holds, str message) -> ()", lambda holds, message: None, _eager_check)
+define("check(Tensor holds, str message) -> ()", lambda holds, message: None, _eager_check)
 has_side_effect(torch.ops.eyas.check.default)

@@ -1,5 +1,5 @@
-"""Eigenvalues and vectors of general real matrices: Hessenberg's form, Francis's double-shift QR steps to real Schur form
-(EISPACK's hqr2), and vectors by substitution.
+"""Eigenvalues and vectors of general real matrices: Hessenberg's form, Francis's double-shift QR steps to real Schur
+form (EISPACK's hqr2), and vectors by substitution.
 
 Two columns of the matrix of vectors belong to a pair of conjugate eigenvalues: real and imaginary part of the vector of
 the one with the positive imaginary part, which comes first.
@@ -62,7 +62,7 @@ def _reduce(loops: Loops, h: Array, v: Array, u: Array, n: Number) -> None:
                     h[i, j] = h[i, j] - share * u[i]
             for target in (h, v):
                 with loops.range(0, n) as i:
-                    share = total(loops, m, n, element, lambda j: u[j] * target[i, j]) / half
+                    share = total(loops, m, n, element, lambda j, target=target: u[j] * target[i, j]) / half
                     with loops.range(m, n) as j:
                         target[i, j] = target[i, j] - share * u[j]
             h[m, m - 1] = scale * root
@@ -109,9 +109,7 @@ def _split(loops: Loops, h: Array, high: Number, norm: Number) -> Number:
     return row.get()
 
 
-def _take_pair(
-    loops: Loops, h: Array, v: Array, d: Array, e: Array, n: Number, high: Number, shift: Number
-) -> None:
+def _take_pair(loops: Loops, h: Array, v: Array, d: Array, e: Array, n: Number, high: Number, shift: Number) -> None:
     """Two eigenvalues of a block of two; a rotation makes it triangular if they are real."""
     before = high - 1
     w = h[high, before] * h[before, high]

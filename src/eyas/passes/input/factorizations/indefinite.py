@@ -22,8 +22,8 @@ _ALPHA = (1 + math.sqrt(17)) / 8
 
 
 def ldl(a: mlir.Value) -> list[mlir.Value]:
-    """L and D in the lower triangle as LAPACK's sytrf has them; exchanges of rows, from 1 and negative in blocks of two;
-    and the first block of D that is singular (from 1; 0 if none)."""
+    """L and D in the lower triangle as LAPACK's sytrf has them; exchanges of rows, from 1 and negative in blocks of
+    two; and the first block of D that is singular (from 1; 0 if none)."""
     loops = Loops()
     source = loops.array(a)
     n = source.size(1)

@@ -37,7 +37,7 @@ def svd(a: mlir.Value) -> list[mlir.Value]:
 
 
 def _orthogonalise(loops: Loops, u: Array, v: Array, s: Array, n: Number) -> None:
-    """Rotates pairs of columns of A, which are rows of u, until all are orthogonal; s gets their lengths, descending."""
+    """Rotates pairs of columns of A, which are rows of u, until all are orthogonal; s gets lengths, descending."""
     element = u.element
     epsilon = 2.0**-51 if str(element) == "f64" else 2.0**-22
     sweeps, rotated = loops.variable(loops.index(0)), loops.variable(n > 1)

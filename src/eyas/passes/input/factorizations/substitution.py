@@ -47,7 +47,7 @@ def _real_vector(loops: Loops, h: Array, d: Array, e: Array, n: Number, small: N
 
 
 def _complex_vector(loops: Loops, h: Array, d: Array, e: Array, n: Number, small: Number) -> None:
-    """Columns n - 1 and n, real and imaginary part; the last component is imaginary, so that the matrix is triangular."""
+    """Columns n - 1 and n, the two parts; the last component is imaginary, which keeps the matrix triangular."""
     p, q, element = d[n], e[n], h.element
     m = n - 1
     first = loops.variable(m)

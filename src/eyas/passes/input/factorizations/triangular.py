@@ -16,8 +16,8 @@ from eyas.passes.input.factorizations.common import (
 
 
 def cholesky(a: mlir.Value) -> list[mlir.Value]:
-    """U with U'U = A from the upper triangle of A, and for each matrix the order of the first minor that is not positive
-    (0 if all are). The factor of such a matrix is not complete."""
+    """U with U'U = A from the upper triangle of A, and for each matrix the order of the first minor that is not
+    positive (0 if all are). The factor of such a matrix is not complete."""
     loops = Loops()
     source = loops.array(a)
     n, element = source.size(1), source.element
@@ -43,7 +43,7 @@ def cholesky(a: mlir.Value) -> list[mlir.Value]:
 
 
 def lu(a: mlir.Value) -> list[mlir.Value]:
-    """L and U in one matrix, the rows that were exchanged (from 1), and the first pivot that is 0 (from 1; 0 if none)."""
+    """L and U in one matrix, the exchanged rows (from 1), and the first pivot that is 0 (from 1; 0 if none)."""
     loops = Loops()
     source = loops.array(a)
     packed = like(loops, source)

@@ -1,0 +1,1 @@
+"""Rules for operators of `com.microsoft`, which ONNX Runtime's optimiser, quantiser and exporters write."""

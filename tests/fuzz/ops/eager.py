@@ -1,0 +1,117 @@
+"""A reference for any torch op: eager torch itself, with a bound found by moving the operands.
+
+An op's own rounding is as if its operands had been a little different (it is backward stable, or nearly so), so the op
+is evaluated again with operands that are moved at random by their bounds and by a few units in the last place. How far
+results move is the bound, with a margin. What is discrete and moves at all is unknown, as is what becomes or stops
+being finite. With this a row of the table needs no mathematics of its own, only to be called.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from tests.fuzz.ops.base import Op, add, torch
+from tests.fuzz.shadow import DTYPES, INFINITY, NAMES, SMALLEST_NORMAL, UNIT, ZERO, Shadow, to_dtype
+
+SAMPLES = 4
+MOVED_UNITS = 4.0
+"""By how much operands are moved, in half-ulps; functions are trusted to that."""
+MARGIN = 4.0
+"""The worst case against the worst of a few random ones."""
+
+
+def row(name: str, build: Any, function: Callable[..., Any], weight: int = 1) -> None:
+    """An op of torch. `function` takes operands and attributes, as all lowerings do."""
+
+    def lowering(args: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        return _chosen(function(args, attrs), attrs)
+
+    def evaluate(args: Sequence[Shadow], attrs: dict[str, Any]) -> Shadow:
+        return reference(lowering, args, attrs)
+
+    def once(args: Sequence[Shadow], attrs: dict[str, Any]) -> Shadow:
+        made = _call(lowering, [arg.value for arg in args], args, attrs)
+        return Shadow(made, ZERO, NAMES[made.dtype])
+
+    add(Op(name, build, evaluate, lowering, weight=weight, once=once))
+
+
+def _chosen(made: Any, attrs: dict[str, Any]) -> Any:
+    """One of several results, the one that `attrs` names."""
+    return made[attrs.get("result", 0) % len(made)] if isinstance(made, (tuple, list)) else made
+
+
+def reference(function: Callable[..., Any], args: Sequence[Shadow], attrs: dict[str, Any]) -> Shadow:
+    """The result with its bound."""
+    centre = _call(function, [arg.value for arg in args], args, attrs)
+    name = NAMES[centre.dtype]
+    value = centre.astype(np.float64 if name in UNIT else np.complex128 if name == "c64" else centre.dtype)
+    if not any(arg.is_float or arg.dtype == "c64" or np.any(arg.error) for arg in args):
+        # Integers and truths decide alone. Floats that are made of them are rounded.
+        return Shadow(value, _own(value, name), name)
+    if any(np.any(np.isinf(arg.errors())) for arg in args):
+        return Shadow(value, np.full(value.shape, INFINITY), name)  # what an operand does not say, nobody knows
+    bound = np.zeros(value.shape)
+    rng = np.random.default_rng(0)
+    for _ in range(SAMPLES):
+        moved = [_moved(arg, rng) for arg in args]
+        try:
+            there = _call(function, moved, args, attrs)
+        except Exception:  # an argument left the op's domain
+            return Shadow(value, np.full(value.shape, INFINITY), name)
+        if there.shape != value.shape:
+            raise ValueError("a size that depends on data")
+        bound = np.maximum(bound, _distance(there.astype(value.dtype), value))
+    if name not in UNIT and name != "c64":
+        return Shadow(value, np.where(bound > 0, INFINITY, 0.0), name)
+    with np.errstate(all="ignore"):
+        bound = np.where(np.isfinite(value), MARGIN * bound + _own(value, name), np.where(bound > 0, INFINITY, 0.0))
+        bound = np.where(np.isnan(bound), INFINITY, bound)
+    return Shadow(value, bound, name)
+
+
+def _own(value: np.ndarray, name: str) -> np.ndarray:
+    """A result's own rounding."""
+    if name not in UNIT and name != "c64":
+        return ZERO
+    unit, tiny = (UNIT[name], SMALLEST_NORMAL[name]) if name in UNIT else (UNIT["f32"], SMALLEST_NORMAL["f32"])
+    with np.errstate(all="ignore"):
+        return np.where(np.isfinite(value), MARGIN * MOVED_UNITS * unit * np.abs(value) + tiny, 0.0)
+
+
+def _moved(arg: Shadow, rng: np.random.Generator) -> np.ndarray:
+    if not arg.is_float:
+        return arg.value
+    error = np.where(np.isfinite(arg.error), arg.error, 0.0)
+    with np.errstate(all="ignore"):
+        size = np.where(np.isfinite(arg.value), np.abs(arg.value), 0.0)
+        step = rng.choice((-1.0, 1.0), arg.shape) * (error + MOVED_UNITS * UNIT[arg.dtype] * size)
+        there = to_dtype(arg.value + step, arg.dtype)
+        return np.where(np.isfinite(there), there, arg.value)
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        same = (one == other) | ((one != one) & (other != other))
+        if one.dtype.kind not in "fc":
+            return np.where(same, 0.0, INFINITY)
+        apart = np.where(same, 0.0, np.abs(one - other))
+        return np.where(np.isnan(apart), INFINITY, apart)
+
+
+def _call(function: Callable[..., Any], values: Sequence[np.ndarray], args: Sequence[Shadow], attrs: Any) -> np.ndarray:
+    from tests.fuzz.lowering import from_torch_tensor, torch_tensor
+
+    with np.errstate(all="ignore"), warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        given = [torch_tensor(value.astype(DTYPES[arg.dtype])) for value, arg in zip(values, args, strict=True)]
+        made = function(given, dict(attrs))
+        if not isinstance(made, torch.Tensor):
+            raise TypeError(f"a {type(made).__name__} is no tensor")
+        array = from_torch_tensor(made.detach().resolve_conj().resolve_neg())
+    if array.dtype not in NAMES:
+        raise TypeError(f"{array.dtype} is no type of these graphs")
+    return array
