@@ -32,7 +32,7 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
         is_result = all(user.op == "output" for user in node.users)
         held = _SIGNED.get(value.dtype, value.dtype) if is_result else value.dtype
         with graph.inserting_before(node):
-            empty = graph.call_function(aten.full.default, (list(value.shape), False), {"dtype": held})
+            empty = _constant(graph, list(value.shape), held)
         empty.meta, name = {**node.meta, "val": value.to(held), TRUE_TYPE: value.dtype}, node.name
         empty.meta.pop("tensor_meta", None)
         node.replace_all_uses_with(empty)
@@ -45,10 +45,19 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
         graph.lint()
 
 
+def _constant(graph: torch.fx.Graph, shape: list[int], dtype: torch.dtype) -> torch.fx.Node:
+    """Memory, for unsigned types: the importer has no constants of them."""
+    if dtype in _SIGNED:
+        return graph.call_function(aten.empty.memory_format, (shape,), {"dtype": dtype})
+    return graph.call_function(aten.full.default, (shape, False), {"dtype": dtype})
+
+
 def _makes_nothing(node: torch.fx.Node) -> bool:
     """Whether a node's only result is a tensor that has no elements, whatever the sizes that vary."""
     value = node.meta.get("val")
-    if node.op != "call_function" or not isinstance(value, torch.Tensor) or node.target is aten.full.default:
+    if node.op != "call_function" or not isinstance(value, torch.Tensor):
+        return False
+    if node.target is (aten.empty.memory_format if value.dtype in _SIGNED else aten.full.default):
         return False
     if isinstance(node.target, OpOverload) and node.target._schema.is_mutable:
         return False

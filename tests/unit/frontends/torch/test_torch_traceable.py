@@ -20,7 +20,15 @@ def test_numbers_of_tensors_are_results() -> None:
 
     def numbers(x, y):
         total = x.sum().item()
-        return torch.allclose(x, y), x.equal(y), total, 2.5 * total, x.long().sum().item(), torch.equal(x, y[:1])
+        return (
+            torch.allclose(x, y),
+            x.equal(y),
+            total,
+            2.5 * total,
+            x.long().sum().item(),
+            torch.equal(x, y[:1]),
+            total > 0,
+        )
 
     module = compiled(numbers, x, x.clone())
     for other in (x.clone(), x + 1e-9, x + 1):
