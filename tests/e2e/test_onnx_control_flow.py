@@ -10,7 +10,7 @@ runtime = pytest.importorskip("onnxruntime")
 from onnx import parser  # noqa: E402
 
 import eyas  # noqa: E402
-from eyas.errors import UnsupportedOpError  # noqa: E402
+from eyas.errors import CallError, UnsupportedOpError  # noqa: E402
 
 X, W = np.float32([1, 2, 3]), np.float32([1, 1, 5])
 
@@ -224,3 +224,150 @@ def test_rows_without_a_bound_are_refused():
     }"""
     with pytest.raises(UnsupportedOpError, match=r"\(Loop, .*scan outputs but no trip count"):
         compile_text(text)
+
+
+SQUEEZE = """main (float[b, s] x, float[4, 3] w) => (float[b, 3] y)
+    {
+      shape = Shape (x)
+      one = Constant <value = int64[1] {1}> ()
+      four = Constant <value = int64 {4}> ()
+      frames = Div (shape, four)
+      at = Constant <value = int64 {1}> ()
+      count = Gather (frames, at)
+      size = Unsqueeze (count, zero_axis)
+      minus = Constant <value = int64[1] {-1}> ()
+      sizes = Concat <axis = 0> (minus, size, width)
+      parts = Reshape (x, sizes)
+      single = Equal (size, one)
+      z = If (single) <
+        then_branch = yes () => (float[n, 4] a) { axes = Constant <value = int64[1] {1}> () a = Squeeze (parts, axes) },
+        else_branch = no () => (float[n, k, 4] c) { c = Identity (parts) }
+      >
+      y = Gemm (z, w)
+    }"""
+
+
+def test_ranks_that_depend_on_sizes():
+    """What exporters write for `squeeze`; only one branch suits the product that follows."""
+    text = SQUEEZE.replace("zero_axis", "axis0").replace("width", "four_wide")
+    constants = "axis0 = Constant <value = int64[1] {0}> () four_wide = Constant <value = int64[1] {4}> ()"
+    text = text.replace("{\n      shape", "{\n      " + constants + "\n      shape", 1)
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    module = eyas.compile(model)
+    w = np.arange(12, dtype=np.float32).reshape(4, 3)
+    for rows in (1, 5):
+        x = np.random.default_rng(rows).standard_normal((rows, 4)).astype(np.float32)
+        np.testing.assert_allclose(module(x, w), x @ w, rtol=1e-5, atol=1e-6)
+    with pytest.raises(CallError, match=r"\(If, .*must go to its then_branch: the ranks of what it gives depend"):
+        module(np.zeros((2, 8), np.float32), w)
+
+
+def test_a_rank_that_nothing_decides_is_that_of_a_batch_of_one():
+    text = """main (float[n, 3] x) => (float[k] y)
+    {
+      shape = Shape <start = 0, end = 1> (x)
+      one = Constant <value = int64[1] {1}> ()
+      single = Equal (shape, one)
+      y = If (single) <
+        then_branch = yes () => (float[a] a) { axes = Constant <value = int64[1] {0}> () a = Squeeze (x, axes) },
+        else_branch = no () => (float[b, c] c) { c = Identity (x) }
+      >
+    }"""
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    x = np.float32([[1, 2, 3]])
+    np.testing.assert_array_equal(eyas.compile(model)(x), x[0])
+    several = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(eyas.compile(model, (several,))(several), several)
+
+
+def test_squeeze_of_an_open_dimension():
+    text = """main (float[n, m] x) => (float[n] y)
+    { axes = Constant <value = int64[1] {1}> () z = Squeeze (x, axes) y = Neg (z) }"""
+    check(text, (np.float32([[1], [2], [3]]),))
+    _, module = compile_text(text)
+    with pytest.raises(CallError, match="squeezes dimensions that are not 1"):
+        module(np.ones((3, 2), np.float32))
+
+
+def test_conditions_of_the_host():
+    """Truths that follow from sizes, as data and as conditions."""
+    text = """main (float[n, 2] x) => (float[n, 2] y, bool[1] b)
+    {
+      shape = Shape <start = 0, end = 1> (x)
+      three = Constant <value = int64[1] {3}> ()
+      b = Less (shape, three)
+      y = If (b) <
+        then_branch = yes () => (float[n, 2] a) { a = Neg (x) },
+        else_branch = no () => (float[n, 2] c) { c = Add (x, x) }
+      >
+    }"""
+    check(text, (np.ones((2, 2), np.float32),), (np.ones((3, 2), np.float32),))
+
+
+TRANSPOSE_IN_A_BRANCH = """func.func @main(%c: tensor<i1>, %x: tensor<1x8xf32>, %w: tensor<1x8xf32>) -> tensor<1x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %chosen = tensor.extract %c[] : tensor<i1>
+  %empty = tensor.empty() : tensor<1x1xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x1xf32>) -> tensor<1x1xf32>
+  %result = scf.if %chosen -> (tensor<1x1xf32>) {
+    %into = tensor.empty() : tensor<8x1xf32>
+    %turned = linalg.transpose ins(%w : tensor<1x8xf32>) outs(%into : tensor<8x1xf32>) permutation = [1, 0]
+    %product = linalg.matmul ins(%x, %turned : tensor<1x8xf32>, tensor<8x1xf32>) outs(%start : tensor<1x1xf32>) -> tensor<1x1xf32>
+    scf.yield %product : tensor<1x1xf32>
+  } else {
+    scf.yield %start : tensor<1x1xf32>
+  }
+  return %result : tensor<1x1xf32>
+}"""  # noqa: E501
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+def test_transpose_of_unit_dimensions_in_a_branch(target):
+    """It becomes a view, which has no place between dispatches there."""
+    module = eyas.compile(TRANSPOSE_IN_A_BRANCH, target=target)
+    x, w = (np.random.default_rng(seed).normal(size=(1, 8)).astype(np.float32) for seed in (0, 1))
+    np.testing.assert_allclose(module(np.array(True), x, w), x @ w.T, rtol=1e-5)
+    np.testing.assert_array_equal(module(np.array(False), x, w), [[0]])
+
+
+def test_loops_that_carry_everything():
+    """Weights that never change, a variable that the first step defines, numbers that are [] and [1]."""
+    text = """main (int64 n, float[b, 3] x, float[3] w) => (float[b, 3] y, float[b, 3] last, float[3] same)
+    {
+      yes = Constant <value = bool {1}> ()
+      count = Constant <value = int64 {0}> ()
+      undefined = Constant <value = float[1] {7.0}> ()
+      unused = Constant <value = float[1] {8.0}> ()
+      same, y, last, c, d = Loop (n, yes, w, x, undefined, count, unused) <body = step
+        (int64 i, bool go, float[3] v, float[b, 3] s, float[b, 3] before, int64 k, float[b, 3] gone) =>
+        (bool on, float[3] v, float[b, 3] t, float[b, 3] now, int64[1] after, float[b, 3] dropped)
+      {
+        t = Add (s, v)
+        now = Mul (t, t)
+        dropped = Neg (t)
+        one = Constant <value = int64[1] {1}> ()
+        after = Add (k, one)
+        five = Constant <value = int64 {5}> ()
+        on = Less (k, five)
+      }>
+    }"""
+    x = np.random.default_rng(3).standard_normal((4, 3)).astype(np.float32)
+    check(text, (np.int64(3), x, W), (np.int64(1), x[:1], W), (np.int64(9), x, W))
+    _, module = compile_text(text)
+    with pytest.raises(CallError, match=r"\(Loop, .*must take a step"):
+        module(np.int64(0), x, W)
+
+
+def test_numbers_of_other_ranks_in_branches():
+    text = """main (bool c, float x) => (float[1] y)
+    {
+      one = Constant <value = float[1] {1.0}> ()
+      z = If (c) <
+        then_branch = yes () => (float[1] a) { a = Add (x, one) },
+        else_branch = no () => (float b) { b = Neg (x) }
+      >
+      y = Add (z, one)
+    }"""
+    check(text, (np.array(True), np.float32(3)), (np.array(False), np.float32(3)))

@@ -8,6 +8,7 @@ import pytest
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper  # noqa: E402
+from tests.tools.onnx_nodes import check_node  # noqa: E402
 
 import eyas  # noqa: E402
 from eyas.errors import FrontendError  # noqa: E402
@@ -176,3 +177,14 @@ def test_dropout_outside_training_keeps_everything():
     y, mask = run(model, {"x": x})
     np.testing.assert_array_equal(y, x)
     assert mask.shape == x.shape and mask.all()
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge"])
+@pytest.mark.parametrize("pads, axes", [([-1, 2, -2, 0, 1, -1], None), ([-2, -1], [2])])
+def test_negative_pads_cut(pads, axes, mode):
+    if mode == "edge":
+        pads = [-abs(pad) for pad in pads]
+    inputs = {"x": RNG.standard_normal((3, 4, 5)).astype(np.float32), "pads": np.int64(pads), "value": np.float32(2)}
+    inputs |= {"axes": np.int64(axes)} if axes else {}
+    constants = ["pads", "value", "axes"]
+    check_node("Pad", inputs, {"y": TensorProto.FLOAT}, constants=constants, dynamic=["x"], mode=mode)

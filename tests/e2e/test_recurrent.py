@@ -16,9 +16,8 @@ KINDS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
 
-def check(layer: nn.Module, *calls: tuple, target: str | None = None, dynamic_shapes: Any = None) -> Any:
+def check(layer: nn.Module, *calls: tuple, dynamic_shapes: Any = None, **options: Any) -> Any:
     layer = layer.eval()
-    options = {} if target is None else {"target": target}
     module = eyas.compile(layer, calls[0], dynamic_shapes=dynamic_shapes, **options)
     for inputs in calls:
         with torch.no_grad():
@@ -104,13 +103,26 @@ def test_hundreds_of_steps_stay_a_loop(kind: str, target: str):
     ("kind", "steps", "options"),
     [("lstm", 7, {}), ("lstm", 8, {"bidirectional": True}), ("gru", 9, {"num_layers": 2}), ("rnn", 2, {})],
 )
-def test_steps_with_much_work_are_dispatches(kind: str, steps: int, options: dict[str, Any], target: str):
+def test_steps_that_are_dispatches(kind: str, steps: int, options: dict[str, Any], target: str):
     """States of even and odd numbers of steps, read and written by turns, and states that are rows of the result."""
     torch.manual_seed(0)
     calls = [(torch.randn(steps, 3, 32),) for _ in range(2)]
-    module = check(KINDS[kind](32, 96, **options), *calls, target=target)
+    module = check(KINDS[kind](32, 96, **options), *calls, target=target, disable=["recurrence"])
     assert any("_loop_0_" in kernel["name"] for kernel in module.manifest["kernels"])
-    assert not any("while" in kernel["name"] for kernel in module.manifest["kernels"])
+    assert not any("_for_" in kernel["name"] for kernel in module.manifest["kernels"])
+
+
+@pytest.mark.parametrize(
+    ("hidden", "batch", "cores", "apart"),
+    [(64, 1, 2, False), (512, 1, 2, True), (512, 1, 1, False), (128, 8, 2, False), (512, 8, 2, True)],
+)
+def test_steps_with_much_work_are_dispatches(hidden: int, batch: int, cores: int, apart: bool):
+    """All cores work on a step, unless there is little to do, or a core's cache holds the weights and each has rows."""
+    torch.manual_seed(0)
+    x = torch.randn(3, batch, 16)
+    module = eyas.compile(nn.LSTM(16, hidden).eval(), (x,), target=f"llvm-cpu:x86_64:x86-64-v3:cores={cores},l2=1M")
+    assert apart == any("_loop_0_" in kernel["name"] for kernel in module.manifest["kernels"])
+    assert apart != any(kernel["strategy"] == "recurrence" for kernel in module.manifest["kernels"])
 
 
 class Decoder(nn.Module):
@@ -154,15 +166,42 @@ func.func @main(%w: tensor<32x32xf64>, %a: tensor<32x32xf64>, %b: tensor<32x32xf
 
 @pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
 @pytest.mark.parametrize("trips", [1, 2, 5])
-def test_states_alone(trips: int, target: str, tmp_path):
+@pytest.mark.parametrize("disable", [[], ["recurrence"]], ids=["whole", "steps"])
+def test_states_alone(disable: list[str], trips: int, target: str, tmp_path):
     """No rows: one state becomes the other, and the arguments stay as they are."""
     (tmp_path / "powers.mlir").write_text(POWERS.format(trips=trips))
     w, x, y = np.random.default_rng(0).standard_normal((3, 32, 32)) / 8
     given = [array.copy() for array in (w, x, y)]
-    module = eyas.compile(str(tmp_path / "powers.mlir"), target=target)
+    module = eyas.compile(str(tmp_path / "powers.mlir"), target=target, disable=disable)
     actual = module(w, x, y)
     for _ in range(trips):
         x, y = w @ x + y, x
     for left, right in zip([*actual, *module(*given)], [x, y, x, y], strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
-    assert trips == 1 or any("_loop_0_" in kernel["name"] for kernel in module.manifest["kernels"])
+    assert trips == 1 or not disable or any("_loop_0_" in kernel["name"] for kernel in module.manifest["kernels"])
+    assert disable or trips == 1 or any(kernel["strategy"] == "recurrence" for kernel in module.manifest["kernels"])
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_scans_of_jax(backwards: bool, target: str):
+    """A loop that counts in tensors of one integer."""
+    jax = pytest.importorskip("jax")
+    rng = np.random.default_rng(0)
+    w, u = (rng.standard_normal(shape).astype(np.float32) / 4 for shape in ((5, 24), (8, 24)))
+
+    def gru(xs: Any) -> Any:
+        def cell(h: Any, x: Any) -> Any:
+            given, share = x @ w, h @ u
+            update, reset = (jax.nn.sigmoid(given[:, k : k + 8] + share[:, k : k + 8]) for k in (0, 8))
+            new = jax.numpy.tanh(given[:, 16:] + reset * share[:, 16:])
+            h = (1 - update) * new + update * h
+            return h, h
+
+        return jax.lax.scan(cell, jax.numpy.ones((3, 8)), xs, reverse=backwards)
+
+    xs = rng.standard_normal((11, 3, 5)).astype(np.float32)
+    module = eyas.compile(gru, (xs,), target=target)
+    for left, right in zip(module(xs), jax.jit(gru)(xs), strict=True):
+        np.testing.assert_allclose(left, right, rtol=2e-6, atol=2e-6)
+    assert any(kernel["strategy"] == "recurrence" for kernel in module.manifest["kernels"])

@@ -39,6 +39,21 @@ class Convolutional(nn.Module):
         return self.head(self.grouped(x).relu().mean((2, 3)))
 
 
+def pools():
+    """What averages and resizes."""
+    return nn.Sequential(
+        nn.Conv2d(3, 6, 3, padding=1),
+        nn.GroupNorm(2, 6),
+        nn.SiLU(),
+        nn.AvgPool2d(3, 2, 1),
+        nn.Upsample(scale_factor=1.5, mode="bilinear"),
+        nn.ReplicationPad2d(1),
+        nn.AdaptiveAvgPool2d(3),
+        nn.Flatten(),
+        nn.Linear(54, 5),
+    )
+
+
 class Transformer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -84,6 +99,7 @@ CASES = {
         nn.CrossEntropyLoss(),
         nesterov,
     ),
+    "pools-sgd": (pools, lambda: (torch.randn(8, 3, 9, 8), torch.randint(0, 5, (8,))), nn.CrossEntropyLoss(), sgd),
     "transformer-adamw": (
         Transformer,
         lambda: (torch.randint(0, 50, (4, 8)), torch.randint(0, 50, (4, 8))),

@@ -1,4 +1,4 @@
-"""Differential fuzzing: random typed graphs through every frontend, compared with NumPy or eager torch under error bounds.
+"""Differential fuzzing: random typed graphs through every frontend, against NumPy or eager torch under error bounds.
 
     graph.py        the graph as data, and its values for one call
     shadow.py       numbers with an error bound: what a result may be, and where rounding alone decides

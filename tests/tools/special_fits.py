@@ -179,13 +179,37 @@ def fits() -> dict[str, tuple[Function, float, float]]:
     }
 
 
+def gauss(count: int) -> tuple[list[float], list[float]]:
+    """Nodes and weights of Gauss's rule on [0, 1], from the zeros of Legendre's polynomial."""
+    nodes, weights = [], []
+    for k in range(count, 0, -1):
+        x = m.cos(m.pi * (k - m.mpf(1) / 4) / (count + m.mpf(1) / 2))
+        for _ in range(8):
+            value, before = m.legendre(count, x), m.legendre(count - 1, x)
+            slope = count * (x * value - before) / (x * x - 1)
+            x -= value / slope
+        nodes.append(float((x + 1) / 2))
+        weights.append(float(1 / ((1 - x * x) * slope**2)))
+    return nodes, weights
+
+
+def rows(numbers: list[float]) -> str:
+    return "".join(
+        "        " + ", ".join(map(repr, numbers[start : start + 4])) + ",\n" for start in range(0, len(numbers), 4)
+    )
+
+
 def main() -> None:
     lines = [HEADER]
     for name, (function, low, high) in fits().items():
         series = chebyshev(function, low, high)
         print(f"{name}: {len(series)} coefficients, the last {series[-1]:.1e}", flush=True)
-        rows = [", ".join(map(repr, series[start : start + 4])) + ",\n" for start in range(0, len(series), 4)]
-        lines.append(f'    "{name}": ({low!r}, {high!r}, (\n' + "".join(f"        {row}" for row in rows) + "    )),\n")
+        lines.append(f'    "{name}": ({low!r}, {high!r}, (\n' + rows(series) + "    )),\n")
+    lines.append("}\n\n# Gauss's rule on [0, 1] by the number of nodes: nodes, weights.\n")
+    lines.append("RULES: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {\n")
+    for count in (16, 40):
+        nodes, weights = gauss(count)
+        lines.append(f"    {count}: ((\n" + rows(nodes) + "    ), (\n" + rows(weights) + "    )),\n")
     lines.append("}\n")
     TABLE.write_text("".join(lines))
 

@@ -152,6 +152,8 @@ def _graph(builder: Any, graph: Graph, codes: dict[str, int], buffers: list[byte
     tensors = [_tensor(builder, index, tensor, buffers) for index, tensor in enumerate(graph.tensors)]
     operators = []
     for name, inputs, outputs, options, custom in graph.operators:
+        options = dict(options)
+        inside = options.pop("Intermediates", [])
         table = _options_of(name)
         fields: dict[str, Any] = {
             "OpcodeIndex": codes.setdefault(name, len(codes)),
@@ -165,6 +167,8 @@ def _graph(builder: Any, graph: Graph, codes: dict[str, int], buffers: list[byte
             else:
                 fields["BuiltinOptions2"] = fields.pop("BuiltinOptions")
                 fields["BuiltinOptions2Type"] = getattr(tflite.BuiltinOptions2, table)
+        if inside:
+            fields["Intermediates"] = builder.CreateNumpyVector(np.array(inside, np.int32))
         if custom:
             fields["CustomOptions"] = builder.CreateNumpyVector(np.frombuffer(custom, np.uint8))
         operators.append(_table(builder, "Operator", fields))

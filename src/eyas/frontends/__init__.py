@@ -1,4 +1,5 @@
-"""Frontends: a model of PyTorch, ONNX, JAX or MLIR text enters; an `ImportedProgram` in the input contract leaves.
+"""Frontends: a model of PyTorch, ONNX, JAX, TensorFlow, TFLite, TF.js or MLIR text enters; an `ImportedProgram` in the
+input contract leaves.
 
 Nothing of a framework is imported until one of its objects arrives.
 """
@@ -6,10 +7,12 @@ Nothing of a framework is imported until one of its objects arrives.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from eyas.errors import FrontendError, UsageError
+from eyas.libraries import keep_apart
 
 if TYPE_CHECKING:
     from eyas.program.program import ImportedProgram
@@ -26,6 +29,8 @@ _BY_SUFFIX = {
     ".pt2": "torch",
     ".tflite": "tflite",
     ".json": "tfjs",
+    ".keras": "tensorflow",
+    ".h5": "tensorflow",
     ".mlir": "mlir",
     ".mlirbc": "mlir",
     ".stablehlo": "mlir",
@@ -34,7 +39,7 @@ _BY_SUFFIX = {
 ACCEPTED = (
     "a torch.nn.Module or a function of tensors with example inputs, a torch.export.ExportedProgram or a .pt2 path; an"
     " .onnx path or onnx.ModelProto; a JAX function with example arguments or a jax.export.Exported; a .tflite path;"
-    " the model.json of a TensorFlow.js model; a Keras model or the folder of a SavedModel;"
+    " the model.json of a TensorFlow.js model; a Keras model, a .keras path or the folder of a SavedModel;"
     " a .mlir/.mlirbc/.stablehlo path, MLIR text, or StableHLO bytes"
 )
 
@@ -45,6 +50,7 @@ def import_model(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: A
     `args` and `kwargs` are example inputs of the model's call. `dynamic_shapes` is what the framework says:
     `torch.export.Dim`s for PyTorch; for ONNX, input name -> shape of ints and symbol names.
     """
+    keep_apart()
     return importer_of(model, (args, kwargs)).import_model(model, args, kwargs, dynamic_shapes)
 
 
@@ -61,8 +67,6 @@ def _looks_like_mlir(text: str) -> bool:
 def frontend_of(model: Any, inputs: Any = ()) -> str:
     """What kind of model this is, by the name of the frontend that takes it. `inputs` are those of an example call: a
     plain function is of the framework whose tensors it is called with."""
-    import os
-
     if isinstance(model, os.PathLike) or (isinstance(model, str) and not _looks_like_mlir(model)):
         path = os.fspath(model)
         suffix = os.path.splitext(str(path))[1].lower()
@@ -73,6 +77,8 @@ def frontend_of(model: Any, inputs: Any = ()) -> str:
                 f"'{path}' holds weights without a program; build the torch.nn.Module, load them into it, and pass the"
                 " module with example inputs"
             )
+        if os.path.isdir(path):
+            return _frontend_of_folder(str(path))
         raise UsageError(f"cannot tell what '{path}' is from its ending; accepted: {', '.join(_BY_SUFFIX)}")
     if isinstance(model, (str, bytes, bytearray, memoryview)):
         return "mlir"
@@ -88,9 +94,22 @@ def frontend_of(model: Any, inputs: Any = ()) -> str:
         return "jax"
     if packages & {"torch_mlir"}:
         return "mlir"
+    if packages & {"tensorflow", "keras", "tf_keras"}:
+        return "tensorflow"
     if callable(model):
         return _choose_for_function(model, inputs)
     raise FrontendError(f"cannot import a {type(model).__module__}.{type(model).__qualname__}; accepted: {ACCEPTED}")
+
+
+def _frontend_of_folder(path: str) -> str:
+    """A folder is a SavedModel, or a model of TensorFlow.js."""
+    from eyas.frontends.tensorflow.importer import is_saved_model
+
+    if is_saved_model(path):
+        return "tensorflow"
+    if os.path.isfile(os.path.join(path, "model.json")):
+        return "tfjs"
+    raise UsageError(f"'{path}' is a folder with neither a saved_model.pb nor a model.json in it")
 
 
 def _choose_for_function(function: Any, inputs: Any) -> str:

@@ -57,16 +57,16 @@ def signature_of(main: mlir.OpView) -> Signature:
     return Signature(arguments, results, symbols)
 
 
-def bind_parameters(module: mlir.Module, names: Sequence[str]) -> None:
-    """Makes the first arguments of @main parameters."""
+def bind_parameters(module: mlir.Module, names: Sequence[str], first: int = 0) -> None:
+    """Makes arguments of @main parameters, from the first of them on."""
     main = next(op for op in module.body.operations if _text(op, "sym_name") == "main")
     block = main.regions[0].blocks[0]
     with module.context, mlir.InsertionPoint.at_block_begin(block), main.location:
         for name in names:
-            argument = block.arguments[0]
+            argument = block.arguments[first]
             parameter = flow.ParameterOp(key=mlir.StringAttr.get(name), value=argument.type)
             argument.replace_all_uses_with(parameter.value)
-            block.erase_argument(0)
+            block.erase_argument(first)
         results = mlir.FunctionType(mlir.TypeAttr(main.attributes["function_type"]).value).results
         inputs = [argument.type for argument in block.arguments]
         main.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get(inputs, results))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from eyas.cache.digest import attempt
 from eyas.errors import UsageError
 from eyas.frontends import frontend_of
+from eyas.libraries import keep_apart
 
 if TYPE_CHECKING:
     from eyas.program.program import ImportedProgram
@@ -45,6 +46,7 @@ def stage(
 ) -> Staged:
     """Takes a model, or a mapping of entry points, as far as its digest; those of more than `most_bytes` of weights get
     none."""
+    keep_apart()
     if isinstance(model, Mapping):
         if args or kwargs or dynamic_shapes is not None or carry:
             raise UsageError("entry points have inputs of their own: {'name': eyas.Entry(model, inputs, ...)}")

@@ -14,6 +14,7 @@ from eyas.pipelines.request import Options, Phase
 from eyas.targets import Target
 
 OPTIONAL_PASSES = (
+    "count-loops",
     "outline-loops",
     "widen-accumulators",
     "quantize-contractions",
@@ -91,7 +92,8 @@ def _input(options: Options) -> list[Pass | Upstream]:
 def _optimize(options: Options) -> list[Pass | Upstream]:
     return [
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
-        _make("outline-loops"),
+        _make("count-loops"),
+        _make("outline-loops", **_strategies(options)),
         _make("widen-accumulators"),
         _make("quantize-contractions"),
         _make("narrow-contractions"),

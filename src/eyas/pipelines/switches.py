@@ -6,7 +6,8 @@ from eyas.codegen.backends import all_switches
 from eyas.pipelines.phases import OPTIONAL_PASSES
 
 WITHOUT = {
-    "outline-loops": "each loop is one dispatch of scalar code",
+    "count-loops": "loops count in the way that their framework does, and are one dispatch of scalar code each",
+    "outline-loops": "each loop is one dispatch, on one core",
     "widen-accumulators": "sums of f16 and bf16 accumulate in their own type",
     "quantize-contractions": "products of dequantised torch tensors are of floats",
     "narrow-contractions": "integer products read numbers that were extended to 32 bits before",
@@ -34,6 +35,7 @@ WITHOUT = {
     "transforms": "tiles of Winograd convolutions are transformed by plain loops, slowly",
     "windows": "`contraction` serves windows too, testing for the edges of the image in each step",
     "attention": "the `rows` strategy serves fused attention",
+    "recurrence": "steps of recurrent layers are plain loops, or run one by one in the host program",
     "rows": "what no other strategy serves is plain loops",
     "expand-math": "math functions are libm's",
     "optimize-llvm": "code is generated as it was lowered",

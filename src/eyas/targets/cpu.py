@@ -139,6 +139,13 @@ class CpuTarget(Target):
     def has_bf16_dot(self) -> bool:
         return self._can("bf16-dot")
 
+    @property
+    def integer_dot(self) -> int:
+        """How many products of bytes an instruction adds up to one i32; 1 where there is none."""
+        if self._can("byte-dot"):
+            return 4
+        return 2 if self._can("pair-dot") and (self.vector_bits < 512 or "avx512bw" in self.feature_set) else 1
+
     @cached_property
     def required_features(self) -> tuple[str, ...]:
         required = sorted(self.feature_set - self._arch.baseline)

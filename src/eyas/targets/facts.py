@@ -214,6 +214,8 @@ ARCHES = {
             "fma": _set("fma fma4"),
             "f16-arith": _set("avx512fp16"),
             "bf16-dot": _set("avx512bf16"),
+            "byte-dot": _set("avx512vnni"),
+            "pair-dot": _set("sse2"),
         },
     ),
     "aarch64": Arch(

@@ -21,7 +21,7 @@ _SYSFS_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 @lru_cache(maxsize=1)
 def detect() -> CpuTarget:
     """The host as a target. Features that the CPU model has but that are hidden from programs print as `-feature`."""
-    import llvmlite.binding as llvm
+    from eyas.targets.llvm_library import llvm
 
     arch_name = _ARCH_NAMES.get(platform.machine().lower())
     if arch_name is None:

@@ -58,7 +58,7 @@ def exact(function: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
 
 
 def near_exact(got: Any, want: Any, precise: Any) -> bool:
-    """Whether results differ from eager's only because those are rounded more often than ours."""
+    """Whether results differ from eager's only because those are rounded more often than ours, or both as much."""
     ours, theirs, wide = pytree.tree_leaves(got), pytree.tree_leaves(want), pytree.tree_leaves(precise)
     if not len(ours) == len(theirs) == len(wide):
         return False
@@ -68,9 +68,17 @@ def near_exact(got: Any, want: Any, precise: Any) -> bool:
                 return False
         elif one.shape != other.shape or one.dtype != other.dtype or true.shape != one.shape:
             return False
-        elif _difference(one, true.to(one.dtype), None):
+        elif _difference(one, true.to(one.dtype), None) and not _as_near(one, other, true):
             return False
     return True
+
+
+def _as_near(one: torch.Tensor, other: torch.Tensor, true: torch.Tensor) -> bool:
+    """Whether one is no further than twice as far from the truth as the other: sums that cancel leave rounding."""
+    if not one.numel() or not one.is_floating_point():
+        return False
+    ours, theirs = ((made.double() - true.double()).abs().max() for made in (one, other))
+    return bool(ours <= 2 * theirs)
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:

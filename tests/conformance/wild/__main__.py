@@ -72,8 +72,10 @@ def _digests() -> int:
     from tests.conformance.wild.check import all_cases
 
     table = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {}
-    for case in all_cases().values():
-        for file in case.files:
+    from tests.conformance.wild.tfjs_engine import files
+
+    for found in (*(case.files for case in all_cases().values()), files()):
+        for file in found:
             if file.sha256:
                 continue
             try:

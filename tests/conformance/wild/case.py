@@ -18,7 +18,7 @@ DIGESTS = Path(__file__).with_name("digests.json")
 @dataclass(frozen=True)
 class Wild:
     """`calls` makes the arguments of two calls or more, by name, the first of which is timed; sizes that the file
-    leaves open differ between them. `engine` is what it is compared with: onnxruntime, litert, tensorflow or torch.
+    leaves open differ between them. `engine` is what it is compared with: onnxruntime, litert, tfjs or torch.
 
     `rtol` bounds the largest difference relative to the largest magnitude of each result, or to `scale` where that is
     larger: what a result is when there is something to see. `ties` is the share of integers that may differ; `steps`

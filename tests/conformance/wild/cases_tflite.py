@@ -23,7 +23,13 @@ def _random(name: str, shape: tuple[int, ...]) -> list[Call]:
 
 
 def _mediapipe(
-    folder: str, name: str, side: int | tuple[int, int], input_: str = "input_1", scale: str = "unit"
+    folder: str,
+    name: str,
+    side: int | tuple[int, int],
+    input_: str = "input_1",
+    scale: str = "unit",
+    rtol: float = 1e-4,
+    about: str = "MediaPipe, weights in f16",
 ) -> Wild:
     height, width = (side, side) if isinstance(side, int) else side
     return Wild(
@@ -31,7 +37,8 @@ def _mediapipe(
         (file("mediapipe==0.10.14", f"mediapipe/modules/{folder}/{name}.tflite"),),
         lambda: _photos(input_, height, width, scale),
         engine="litert",
-        about="MediaPipe, weights in f16",
+        rtol=rtol,
+        about=about,
     )
 
 
@@ -55,7 +62,10 @@ CASES = (
     _mediapipe("palm_detection", "palm_detection_full", 192),
     _mediapipe("palm_detection", "palm_detection_lite", 192),
     _mediapipe("pose_detection", "pose_detection", 224, scale="signed"),
-    _mediapipe("pose_landmark", "pose_landmark_full", 256),
+    # LiteRT's own kernels differ by as much from those of XNNPACK: the mask is large numbers that nearly cancel.
+    _mediapipe(
+        "pose_landmark", "pose_landmark_full", 256, rtol=3e-3, about="MediaPipe, with a mask before its sigmoid"
+    ),
     _mediapipe("selfie_segmentation", "selfie_segmentation", 256),
     _mediapipe("selfie_segmentation", "selfie_segmentation_landscape", (144, 256)),
     Wild(
@@ -71,7 +81,7 @@ CASES = (
         lambda: [{"x": gray(photo, 64, 64).reshape(1, 64, 64, 1)} for photo in ("astronaut", "chelsea")],
         engine="litert",
         rtol=2e-2,
-        about="weights in int8, the rest in float",
+        about="weights in int8, the rest in float, which both round to int8",
     ),
     *(
         Wild(

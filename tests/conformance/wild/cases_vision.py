@@ -132,7 +132,8 @@ CASES = (
         "ocr/ddddocr-old",
         (file("ddddocr==1.6.1", "ddddocr/common_old.onnx"),),
         lambda: _gray("input1", ((64, 160), (64, 224))),
-        about="int8 with operators of com.microsoft",
+        about="int8: 21 dynamically quantised convolutions and an LSTM; roundings to bytes follow each other",
+        rtol=5e-2,
     ),
     Wild(
         "detect/ddddocr",

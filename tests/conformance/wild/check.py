@@ -24,7 +24,7 @@ from tests.conformance.wild.engines import arrays, reference
 import eyas
 from eyas.errors import EyasError, FrontendError, UnsupportedOpError
 
-FILES = ("cases_audio", "cases_vision", "cases_text", "cases_tflite", "cases_torch", "cases_classical")
+FILES = ("cases_audio", "cases_vision", "cases_text", "cases_tflite", "cases_tfjs", "cases_torch", "cases_classical")
 # Blocks that take turns; long models are timed less often.
 _TURNS, _SECONDS = 7, 4.0
 

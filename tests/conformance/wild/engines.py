@@ -16,9 +16,7 @@ Run = Callable[[Call], list[np.ndarray]]
 
 def reference(case: Wild, source: Any) -> Run:
     """The engine of the case with the model loaded. `source` is a path, or what `case.build` made."""
-    return {"onnxruntime": _onnxruntime, "litert": _litert, "torch": _torch, "tensorflow": _tensorflow}[case.engine](
-        source
-    )
+    return {"onnxruntime": _onnxruntime, "litert": _litert, "torch": _torch, "tfjs": _tfjs}[case.engine](source)
 
 
 def arrays(results: Any) -> list[np.ndarray]:
@@ -74,11 +72,10 @@ def _torch(model: Any) -> Run:
     return run
 
 
-def _tensorflow(source: Any) -> Run:
-    """TF.js models have no engine in Python: their graphs run in TensorFlow, on one session."""
-    from tests.conformance.wild.tensorflow_graph import load
+def _tfjs(source: Any) -> Run:
+    from tests.conformance.wild.tfjs_engine import Engine
 
-    return load(source, THREADS)
+    return Engine(Path(source))
 
 
 def _numpy(results: Any) -> list[np.ndarray]:

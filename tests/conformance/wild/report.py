@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.conformance.outcome import Outcome
 from tests.conformance.wild.case import Wild
 
-_PACKAGES = ("eyas", "onnxruntime", "ai-edge-litert", "torch", "tensorflow-cpu")
+_PACKAGES = ("eyas", "onnxruntime", "ai-edge-litert", "torch")
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:

@@ -15,6 +15,7 @@ from tests.tools.tflite_compare import INTEGERS, Program, check  # noqa: E402
 
 SAME, VALID = 0, 1
 RELU6 = 3
+LEFT_OUT = -1
 
 
 def weights(
@@ -237,10 +238,63 @@ def resizes(program: Program) -> None:
                     )
 
 
+def hybrids(program: Program) -> None:
+    """Floats by weights of 8 bits: both are rounded to integers, of each row or image by its own extremes."""
+    for batch in (1, 3):
+        for stored, per_channel in (("INT8", True), ("INT8", False), ("INT4", True)):
+            x = program.input((batch, 24), low=-1, high=3)
+            w, _ = weights(program, (10, 24), stored, 0 if per_channel else None, 10)
+            given = [x, w, program.constant(program.array((10,)))]
+            program.op(
+                f"FULLY_CONNECTED {stored} {batch} {per_channel}", "FULLY_CONNECTED", given, ((batch, 10), "FLOAT32")
+            )
+        options = window((1, 1), (1, 1), SAME, RELU6)
+        x = program.input((batch, 7, 6, 8), low=-1, high=2)
+        for per_channel in (True, False):
+            given = [
+                x,
+                weights(program, (5, 3, 3, 8), "INT8", 0 if per_channel else None, 5)[0],
+                program.constant(program.array((5,))),
+            ]
+            program.op(f"CONV_2D {batch} {per_channel}", "CONV_2D", given, ((batch, 7, 6, 5), "FLOAT32"), **options)
+        given = [x, weights(program, (1, 3, 3, 8), "INT8", 3, 8)[0], program.constant(program.array((8,)))]
+        for stride in (1, 2):
+            pixel = [x, weights(program, (5, 1, 1, 8), "INT8", 0, 5)[0], program.constant(program.array((5,)))]
+            result = ((batch, 8 // stride if stride == 2 else 7, 6 // stride, 5), "FLOAT32")
+            program.op(f"CONV_2D 1x1 {batch} {stride}", "CONV_2D", pixel, result, **window((stride,) * 2, (1, 1), SAME))
+        label = f"DEPTHWISE_CONV_2D {batch}"
+        program.op(label, "DEPTHWISE_CONV_2D", given, ((batch, 7, 6, 8), "FLOAT32"), DepthMultiplier=1, **options)
+        shape = (batch, 14, 12, 5)
+        given = [program.constant(np.int32(shape)), weights(program, (5, 3, 3, 8), "INT8", 0, 5)[0], x]
+        program.op(
+            f"TRANSPOSE_CONV {batch}", "TRANSPOSE_CONV", given, (shape, "FLOAT32"), StrideH=2, StrideW=2, Padding=SAME
+        )
+        y = program.input((batch, 8, 4), low=-1, high=2)
+        program.op(
+            f"BATCH_MATMUL {batch}",
+            "BATCH_MATMUL",
+            [
+                y,
+                program.constant(program.random.integers(-127, 128, (batch, 4, 6)).astype(np.int8), scale=0.01, zero=0),
+            ],
+            ((batch, 8, 6), "FLOAT32"),
+        )
+    table = program.constant(program.array((7, 4), "INT8"), scale=0.02, zero=0)
+    rows = program.input((3,), "INT32", value=np.int32([6, 0, 3]))
+    program.op("EMBEDDING_LOOKUP", "EMBEDDING_LOOKUP", [rows, table], ((3, 4), "FLOAT32"))
+    half = program.constant(program.array((10, 24), "FLOAT16", -1, 1))
+    wide = program.graph.tensor((10, 24))
+    program.graph.op("DEQUANTIZE", [half], [wide])
+    program.op(
+        "FULLY_CONNECTED FLOAT16", "FULLY_CONNECTED", [program.input((3, 24)), wide, LEFT_OUT], ((3, 10), "FLOAT32")
+    )
+
+
 PROGRAMS: dict[str, tuple[Any, dict[str, Any]]] = {
     "convolutions": (convolutions, {}),
     "depthwise": (depthwise, {}),
     "products": (products, {}),
+    "hybrids": (hybrids, {}),
     "transposed": (transposed, {}),
     "pools": (pools, {}),
     "resizes": (resizes, {}),

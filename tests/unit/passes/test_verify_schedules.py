@@ -132,3 +132,15 @@ def test_plain_loops_do_not_write_over_what_they_read():
     assert edited != text
     with pytest.raises(CompileError, match="written where binding 0 is read, which it does not allow; those that do: "):
         resume(edited, {}, Phase.SCHEDULE)
+
+
+def test_tensors_without_elements_lie_anywhere():
+    """The empty operand has the offset of the result, which is written by plain loops."""
+
+    class Counts(nn.Module):
+        def forward(self, x):
+            return torch.histc(x, 101)
+
+    x = torch.empty(0)
+    module = driver.compile(Request(Counts(), (x,), targets=TARGETS)).load()
+    np.testing.assert_array_equal(module(x.numpy()), np.zeros(101))

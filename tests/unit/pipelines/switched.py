@@ -173,7 +173,7 @@ class Steps(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.inner, self.outer = nn.Linear(64, 96), nn.Linear(96, 64)
+        self.inner, self.outer = nn.Linear(256, 384), nn.Linear(384, 256)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         def step(carry: torch.Tensor, row: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -184,10 +184,24 @@ class Steps(nn.Module):
 
 
 def loop() -> Case:
-    return Case(Steps().eval(), (torch.randn(12, 1, 64),))
+    return Case(Steps().eval(), (torch.randn(12, 1, 256),))
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(16, 24)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)[0]
+
+
+def layer() -> Case:
+    return Case(Layer().eval(), (torch.randn(12, 2, 16),))
 
 
 CASES: dict[str, Callable[[], Case]] = {
+    "count-loops": loop,
     "outline-loops": loop,
     "widen-accumulators": half_sums,
     "quantize-contractions": quantized_product,
@@ -216,6 +230,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "transforms": winograd_convolution,
     "windows": pooled,
     "attention": attention,
+    "recurrence": layer,
     "rows": softmax_of_product,
     "expand-math": softmax_of_product,
     "optimize-llvm": softmax_of_product,

@@ -17,7 +17,8 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common.analyze import NestAnalysis
 from eyas.codegen.common.kernel import Kernel, LinearExpr, Nest, Statement, Steps, Storage, Unsupported
-from eyas.codegen.common.places import Window, kept_dims, whole
+from eyas.codegen.common.places import Guarded, Window, kept_dims, whole
+from eyas.codegen.common.reshapes import collapse, expand
 from eyas.codegen.common.sharing import shared_loops
 from eyas.codegen.common.sizes import ONE, ZERO, Size
 from eyas.ir.walk import constant_int, defining_op
@@ -101,10 +102,12 @@ class StepAnalysis(NestAnalysis):
             start, step = self._row(insert, made, first_dynamic=2)
             if abs(step) != 1 or made.shape[0] != count:
                 raise Unsupported("steps that do not write every row of a result once")
-            if len(made.shape) != value.type.rank + 1:
+            value = _unshaped(value)
+            if len(made.shape) != value.type.rank + 1 and not value.type.has_static_shape:
                 raise Unsupported("rows of a result that are no rows")
             stride = made.strides[0]
-            row = replace(made, shape=made.shape[1:], start=tuple(size * stride for size in start), step=stride * step)
+            shape = tuple(map(Size, value.type.shape)) if value.type.has_static_shape else made.shape[1:]
+            row = replace(made, shape=shape, start=tuple(size * stride for size in start), step=stride * step)
             self.storages.append(row)
             owner = defining_op(value)
             is_made = owner is not None and owner.name == "linalg.generic" and owner.block == self.body
@@ -166,15 +169,25 @@ class StepAnalysis(NestAnalysis):
         self._copy_out(start, storage)
 
     def _copy_states(self) -> None:
-        """After everything else of a step, so that no nest reads a state of the next one."""
-        others = {argument for position, argument in enumerate(self.carried) if position in self.states}
-        for position, storage in self.states.items():
-            value = self.end.operands[position]
-            if value == self.carried[position]:
-                continue
-            if value in others:
-                raise Unsupported("a state becomes another state")
-            self._copy_out(value, storage)
+        """After everything else of a step, so that no nest reads a state of the next one. What is a state already, or a
+        part of one, is kept elsewhere until all of them have been read."""
+        kept: dict[int, Storage] = {}
+        following = {position: self.end.operands[position] for position in self.states}
+        for position, value in following.items():
+            if value != self.carried[position] and self._reads_states(self.places.get(value)):
+                kept[position] = replace(self.states[position], name=f"kept{position}")
+                self._copy_out(value, kept[position])
+        for position, value in following.items():
+            if position in kept:
+                self._copy(whole(kept[position]), self.states[position])
+            elif value != self.carried[position]:
+                self._copy_out(value, self.states[position])
+
+    def _reads_states(self, place: object) -> bool:
+        """Whether what is in a place is in a state."""
+        if isinstance(place, Guarded):
+            return self._reads_states(place.inner) or self._reads_states(place.otherwise)
+        return isinstance(place, Window) and any(place.storage is state for state in self.states.values())
 
     def _copy(self, source: Window, storage: Storage) -> None:
         order = list(range(len(storage.shape)))
@@ -182,6 +195,19 @@ class StepAnalysis(NestAnalysis):
         read, written = (self.access_window(window, expr, order) for window in (source, whole(storage)))
         loops = {dim: dim for dim in order}
         self.nests.append(Nest(storage.shape, (Statement(None, (read,), (written,), (None,), (), loops),)))
+
+    def visit(self, op: mlir.OpView) -> bool:
+        if op.operation.name not in ("tensor.collapse_shape", "tensor.expand_shape"):
+            return super().visit(op)
+        source, type_ = self.places.get(op.operands[0]), op.result.type
+        groups = [[mlir.IntegerAttr(dim).value for dim in group] for group in op.attributes["reassociation"]]
+        if source is None:
+            raise Unsupported("a computed tensor has another shape")
+        if op.operation.name == "tensor.collapse_shape":
+            self.places[op.result] = collapse(source, groups)
+        else:
+            self.places[op.result] = expand(source, groups, self._shape_from(type_, list(op.operands)[1:]))
+        return True
 
     def _visit_extract_slice(self, op: mlir.OpView) -> None:
         """Rows that the step chooses are another storage in the same place; other slices are windows."""
@@ -232,3 +258,14 @@ class StepAnalysis(NestAnalysis):
 
     def _fuse_into_registers(self, *arguments: object) -> bool:
         return len(self.nests) > self.first and super()._fuse_into_registers(*arguments)  # type: ignore[arg-type]
+
+
+def _unshaped(value: mlir.Value) -> mlir.Value:
+    """What a tensor of static shape is before it was given another one: in memory they are the same."""
+    owner = defining_op(value)
+    while owner is not None and owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+        if not mlir.RankedTensorType(owner.operands[0].type).has_static_shape:
+            break
+        value = owner.operands[0]
+        owner = defining_op(value)
+    return value

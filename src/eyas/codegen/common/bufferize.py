@@ -3,6 +3,7 @@ input contract has, on every target."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -43,7 +44,33 @@ class Interface(Protocol):
 
 def bufferize(module: mlir.Module) -> None:
     """Turns tensors into memrefs and structured ops into loops."""
+    for op in find_ops(module, "flow.reshape"):
+        _reshape_inside(op.operation)
     run_upstream(module, _BUFFERIZE)
+
+
+def _reshape_inside(op: mlir.Operation) -> None:
+    """A view that a pass left in a branch or a loop, which is inside of a dispatch, through one dimension."""
+    source, result = op.operands[0], op.results[0]
+    before, after = mlir.RankedTensorType(source.type), mlir.RankedTensorType(result.type)
+    if not before.has_static_shape or not after.has_static_shape:
+        return
+    flat = mlir.RankedTensorType.get([math.prod(before.shape)], before.element_type)
+    with mlir.InsertionPoint(op), op.location:
+        if before.rank == 0:
+            value = tensor.ExpandShapeOp(flat, source, [], [], [1]).result
+        else:
+            value = source if before.rank == 1 else _collapse(source, flat, before.rank)
+        if after.rank == 0:
+            value = tensor.CollapseShapeOp(after, value, []).result
+        elif after.rank > 1:
+            value = tensor.ExpandShapeOp(after, value, [list(range(after.rank))], [], list(after.shape)).result
+    result.replace_all_uses_with(value)
+    op.erase()
+
+
+def _collapse(value: mlir.Value, flat: mlir.Type, rank: int) -> mlir.Value:
+    return tensor.CollapseShapeOp(flat, value, [list(range(rank))]).result
 
 
 def in_place_results(function: mlir.OpView) -> dict[int, int]:

@@ -6,7 +6,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
 from eyas.codegen.common.places import DIM_ARGS
-from eyas.codegen.common.sizes import ZERO, Size, product
+from eyas.codegen.common.sizes import ONE, ZERO, Size, product
 from eyas.ir.transforms import is_transform
 from eyas.ir.walk import constant_int, defining_op, entry_block, is_tensor
 
@@ -29,13 +29,28 @@ def flop_terms(function: mlir.OpView) -> list[Size] | None:
 
     def visit(op: mlir.Operation) -> mlir.WalkResult:
         if op.name.startswith("linalg.") and len(op.regions) == 1 and len(op.results) > 0:
-            terms.append(_flops_of(op, function))
+            each, often = _flops_of(op, function), _times(op, function)
+            terms.append(each if each == ZERO else None if each is None or often is None else each * often)
             return mlir.WalkResult.SKIP
         return mlir.WalkResult.ADVANCE
 
     function.operation.walk(visit)
     known = [term for term in terms if term is not None]
     return [term for term in known if term != ZERO] if len(known) == len(terms) else None
+
+
+def _times(op: mlir.Operation, function: mlir.OpView) -> Size | None:
+    """How often an op runs: once, unless it is in a loop that counts; None when that is not known."""
+    often, around = ONE, op.parent
+    while around is not None and around.name != "func.func":
+        loop = around.operation
+        if loop.name == "scf.for":
+            count = _scalar_size(loop.operands[1], function)
+            if count is None or constant_int(loop.operands[0]) != 0 or constant_int(loop.operands[2]) != 1:
+                return None
+            often = often * count
+        around = loop.parent
+    return often
 
 
 def _flops_of(op: mlir.Operation, function: mlir.OpView) -> Size | None:

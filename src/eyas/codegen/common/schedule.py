@@ -24,7 +24,8 @@ class Tile:
     `loop` runs in vectors of `width` lanes, `vectors` of them at a time; `unroll_loop` advances `unroll` points at a
     time, so that operands which do not depend on it are loaded once. A reduction may be the vector loop: then partial
     results are combined across lanes at the end. The loops `inside` run within a block of lanes, the others around it:
-    a panel of weights then serves all of an image before the next panel is read.
+    a panel of weights then serves all of an image before the next panel is read. A step of the innermost reduction
+    takes `dot` points at once, by instructions that multiply neighbours and add them up.
     """
 
     width: int = 1
@@ -33,6 +34,7 @@ class Tile:
     unroll_loop: int | None = None
     unroll: int = 1
     inside: tuple[int, ...] = ()
+    dot: int = 1
 
     @property
     def lanes(self) -> int:
@@ -124,7 +126,7 @@ def panels_from_attribute(attribute: mlir.Attribute) -> list[Panels]:
     return [_read_panels(one, f"panels[{number}]") for number, one in enumerate(mlir.ArrayAttr(attribute))]
 
 
-_NUMBERS = {"width": 1, "vectors": 1, "unroll": 1}
+_NUMBERS = {"width": 1, "vectors": 1, "unroll": 1, "dot": 1}
 """Fields of a tile that are numbers, and what they are when left out."""
 
 
@@ -136,7 +138,7 @@ def _tile_to_attribute(tile: Tile) -> mlir.DictAttr:
 
 
 def _read_tile(attribute: mlir.Attribute, where: str) -> Tile:
-    fields = Fields(attribute, where, ("loop", "width", "vectors", "unroll_loop", "unroll", "inside"))
+    fields = Fields(attribute, where, ("loop", "width", "vectors", "unroll_loop", "unroll", "inside", "dot"))
     numbers = {name: fields.integer(name, default) for name, default in _NUMBERS.items()}
     return Tile(
         loop=fields.loop("loop"),

@@ -19,6 +19,7 @@ from eyas.codegen.common.panels import in_panels
 from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.body import Lane, evaluate_body
+from eyas.codegen.llvm_cpu.dot import DotEmitter, dot_of
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.memory import Memory
 from eyas.codegen.llvm_cpu.prefetch import PanelPrefetch
@@ -311,6 +312,7 @@ class NestEmitter:
         outer = TileLoads(self.context, block, width)
         olds = self._initial(statement, block, outer)
         types = statement.element_types
+        dots = self._dots(statement)
         # What the body does not read has no initial value; the last step is the result.
         flat = [
             self.memory.as_width(self.at.constant(type_, 0) if value is None else value, type_, width)
@@ -324,6 +326,8 @@ class NestEmitter:
                 inner = Block(indices, block.rows, block.vectors, block.mask)
                 olds_now = _unflatten(carried, len(types), block.rows, block.vectors)
                 loads = TileLoads(self.context, inner, width, outer)
+                if dots is not None:
+                    return dots.step(loads, carried, block.rows, block.vectors)
                 if self.prefetch is not None and any(one is self.prefetch.weights for one in statement.inputs):
                     first_row, _ = self._bounds(self.prefetch.row_loop)
                     self.prefetch.emit(self.memory, loads, first_row)
@@ -335,14 +339,29 @@ class NestEmitter:
                     for value in row
                 ]
             loop = loops[0]
-            op = scf.ForOp(self.at.index(0), self.memory.size(self.nest.loops[loop]), self.at.index(1), carried)
+            step = self.at.index(dots.reach if dots is not None and len(loops) == 1 else 1)
+            op = scf.ForOp(self.at.index(0), self.memory.size(self.nest.loops[loop]), step, carried)
             with mlir.InsertionPoint(op.body):
                 inside = _with(indices, loop, op.induction_variable)
                 scf.YieldOp(nest_loops(loops[1:], inside, list(op.inner_iter_args)))
             return list(op.results)
 
+        if dots is not None:
+            flat += dots.extras(block.vectors)
         final = nest_loops(statement.reductions, block.indices, flat)
+        if dots is not None:
+            final = dots.finish(final, block.rows, block.vectors)
         return _unflatten(final, len(types), block.rows, block.vectors)
+
+    def _dots(self, statement: Statement) -> DotEmitter | None:
+        """What multiplies groups of neighbours, where the schedule wants that."""
+        if self.tile.dot == 1:
+            return None
+        found = dot_of(statement, self.tile)
+        assert not isinstance(found, str), found
+        extent = self.nest.loops[found.along].static
+        assert extent is not None, "the schedule was checked"
+        return DotEmitter(self.memory, self.tile, found, extent)
 
     def _reduce_across_lanes(self, statement: Statement, block: Block, made: dict) -> list:
         """The vector loop is a reduction: lanes keep partial results that are combined at the end."""

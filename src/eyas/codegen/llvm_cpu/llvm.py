@@ -11,7 +11,6 @@ import re
 import struct
 from functools import lru_cache
 
-import llvmlite.binding as llvm
 from torch_mlir import ir as mlir
 from torch_mlir.dialects.llvm import translate_module_to_llvmir
 
@@ -20,6 +19,7 @@ from eyas.codegen.llvm_cpu.one_lane_stores import expand_one_lane_stores
 from eyas.errors import InternalError
 from eyas.ir.diagnostics import describe_location
 from eyas.targets import Target
+from eyas.targets.llvm_library import llvm
 
 _TRANSLATABLE = ("llvm.", "builtin.module")
 

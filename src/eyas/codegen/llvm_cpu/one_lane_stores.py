@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-import llvmlite.binding as llvm
+from eyas.targets.llvm_library import llvm
 
 _STORE = re.compile(
     r"^(?P<indent> *)(?:tail |notail )?call void @llvm\.masked\.store\.v\d+i\d+\.p0\("

@@ -12,6 +12,7 @@ from eyas.codegen.common.combine import combiner_of
 from eyas.codegen.common.constraints import own_loops
 from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.schedule import Schedule, Tile
+from eyas.codegen.llvm_cpu.dot import why_no_dots
 from eyas.codegen.llvm_cpu.staging import why_not_staged
 
 MAX_WIDTH, MAX_VECTORS, MAX_UNROLL = 64, 16, 64
@@ -55,6 +56,8 @@ def _check_tile(tile: Tile, nest: Nest, shared: int) -> str | None:
         return f"unroll_loop is {tile.unroll_loop}; reductions cannot be unrolled, parallel loops are {own}"
     if tile.width > 1 and nest_is_scalar(nest):
         return f"width is {tile.width}; the nest has element types that vectors do not have, so it must be 1"
+    if tile.dot != 1 and (problem := why_no_dots(nest, tile, tile.dot)) is not None:
+        return f"dot is {tile.dot}; it must be 1: {problem}"
     if tile.loop in nest.reductions:
         if tile.width == 1:
             return "width is 1; lanes along a reduction must be at least 2"

@@ -44,10 +44,22 @@ class KernelEmitter:
         def bounds_of(loop: int) -> tuple[Scalar, Scalar]:
             return bounds.get(loop) or (builder.const(0), self.memory.size(loops[loop]))
 
-        def run(nests: Sequence[tuple], indices: list[Scalar], inside: Bounds) -> None:
-            for nest, tile, emitter in nests:
+        def run(numbers: range, indices: list[Scalar], inside: Bounds) -> None:
+            for nest, tile, emitter in work[numbers.start : numbers.stop]:
                 view = View(tuple([*indices, *[None] * (len(nest.loops) - len(indices))]))
                 emitter(self, nest, tile, inside).emit(view)
+
+        def run_steps(first: int, indices: list[Scalar], inside: Bounds) -> None:
+            steps, end = kernel.steps, len(work)
+            if steps is None:
+                run(range(first, end), indices, inside)
+                return
+            run(range(first, steps.first), indices, inside)
+            with builder.loop(builder.const(0), self.memory.size(steps.count), builder.const(1), False) as index:
+                self.memory.step = (steps.index, index)
+                run(range(steps.first, steps.last), indices, inside)
+            self.memory.step = None
+            run(range(steps.last, end), indices, inside)
 
         def enter(loop: int, indices: list[Scalar]) -> None:
             if loop < kernel.shared:
@@ -55,15 +67,15 @@ class KernelEmitter:
                 with builder.loop(low, high, builder.const(1), loop in bounds) as index:
                     enter(loop + 1, [*indices, index])
             elif not kernel.block:
-                run(work, indices, bounds)
+                run_steps(0, indices, bounds)
             else:
-                run(work[: kernel.first], indices, {outer: bounds[outer] for outer in bounds if outer < loop})
+                run(range(kernel.first), indices, {outer: bounds[outer] for outer in bounds if outer < loop})
                 low, high = bounds_of(loop)
                 block = builder.const(kernel.block)
                 with builder.loop(low, high, block, loop in bounds) as start:
                     end = builder.min(builder.add(start, block), high)
                     self.memory.block_start = (loop, start)
-                    run(work[kernel.first :], indices, {**bounds, loop: (start, end)})
+                    run_steps(kernel.first, indices, {**bounds, loop: (start, end)})
 
         enter(0, [])
 

@@ -46,6 +46,8 @@ class Memory:
         self.kept: list[Storage] = []
         """Storages that emitters made; they are known by their identity."""
         self.scalars: dict[mlir.Value, Tile] = {}
+        self.step: tuple[mlir.Value, Scalar] | None = None
+        """The value that counts steps in the dispatch function, and here."""
         self.block_start: tuple[int, Scalar] | None = None
         """The loop that runs in blocks, and where the block begins that locals hold."""
         self.written = {
@@ -75,6 +77,8 @@ class Memory:
         if value in self.kernel.scalar_arguments:
             ordinal = list(self.kernel.scalar_arguments).index(value)
             return self.builder.fill(self.builder.scalar("constant", ordinal), tile_type(value.type))
+        if self.step is not None and value == self.step[0]:
+            return self.builder.fill(self.step[1], tile_type(value.type))
         owner = value.owner
         if isinstance(owner, mlir.Block):
             raise Unsupported("a body reads an argument that is not a number")
@@ -106,9 +110,12 @@ class Memory:
         """Where the tile's first element is."""
         builder, each = self.builder, element_bytes(access.storage.element)
         result = self.base(access.storage)
-        for offset in access.offset:
+        for offset in (*access.offset, *access.storage.start):
             result = builder.add(result, self.size(offset * each))
         terms: list[tuple[Scalar, Scalar]] = []
+        if access.storage.step != ZERO:
+            assert self.step is not None, "rows of steps outside of them"
+            terms.append((self.step[1], self.size(access.storage.step * each)))
         for loop, stride in enumerate(access.strides):
             index = view.indices[loop] if loop < len(view.indices) else None
             if stride == ZERO or index is None:

@@ -19,7 +19,7 @@ def advice(model: OnnxModel, inputs: Iterable[onnx.ValueInfoProto], message: str
     parts, shown, keys = [], [], []
     for value in inputs:
         tensor = value.type.tensor_type
-        if reached is not None and value.name not in reached:
+        if value.type.WhichOneof("value") != "tensor_type" or (reached is not None and value.name not in reached):
             continue
         dtype = dtype_of(tensor.elem_type)
         if not tensor.HasField("shape"):

@@ -24,6 +24,7 @@ from eyas.frontends.onnx.symbolic import settle
 BEST_OPSET = 21
 
 _RISKY_OPS = frozenset({"Einsum", "Unique"})
+_RANKS = {"Gemm": 2, "GRU": 3, "LSTM": 3, "RNN": 3}
 _RISKY_TYPES = ("u16", "u32", "u64", "c64", "c128")
 
 
@@ -158,7 +159,7 @@ def _seen_symbols(
 
 def modernize(model: OnnxModel, wanted: int = upgrade.COMMON) -> None:
     """Writes operators of older opsets, from 7 on, as a newer one has them."""
-    if not upgrade.OLDEST <= opset_versions(model).get("", 0) < wanted:
+    if not upgrade.OLDEST <= opset_versions(model).get("", 0) < max(wanted, upgrade.SAME):
         return
     known = replace(model)
     with contextlib.suppress(FrontendError):
@@ -200,6 +201,17 @@ def contradiction(model: OnnxModel) -> str | None:
         _update(replace(model), lambda proto: onnx.shape_inference.infer_shapes(proto, strict_mode=True))
     except onnx.shape_inference.InferenceError as error:
         return str(error).splitlines()[0]
+    return _wrong_rank(model)
+
+
+def _wrong_rank(model: OnnxModel) -> str | None:
+    """What onnx does not look at."""
+    values = values_of(model.proto.graph)
+    for node in model.proto.graph.node:
+        rank = _RANKS.get(node.op_type)
+        type_ = values[node.input[0]].type.tensor_type if rank and node.input[0] in values else None
+        if type_ is not None and type_.HasField("shape") and len(type_.shape.dim) != rank:
+            return f"{describe_node(node, model)} takes {rank} dimensions, and gets {len(type_.shape.dim)}"
     return None
 
 

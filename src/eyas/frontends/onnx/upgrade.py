@@ -17,6 +17,8 @@ from eyas.frontends.onnx.file import OnnxModel
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes
 
 OLDEST, COMMON, LATEST = 7, 13, 18
+# From `COMMON` to this opset only types were added, but for two operators; the importer knows comparisons of this one.
+SAME = 16
 
 
 def upgrade(model: OnnxModel, types: Mapping[str, onnx.TypeProto], wanted: int = COMMON) -> None:
@@ -25,6 +27,22 @@ def upgrade(model: OnnxModel, types: Mapping[str, onnx.TypeProto], wanted: int =
     for step in (COMMON, LATEST):
         if step <= wanted:
             _upgrade_to(model, types, step)
+        _call_same(model)
+
+
+def _call_same(model: OnnxModel) -> None:
+    """Calls operators that are the same in a newer opset operators of that one."""
+    for opset in model.proto.opset_import:
+        if opset.domain not in ("", "ai.onnx") or not COMMON <= opset.version < SAME:
+            continue
+        nodes = all_nodes(model.proto.graph)
+        if not any(node.op_type == "RoiAlign" or _is_training(node) for node in nodes):
+            model.written_opset = model.written_opset or opset.version
+            opset.version = SAME
+
+
+def _is_training(node: onnx.NodeProto) -> bool:
+    return node.op_type == "BatchNormalization" and len(node.output) > 1
 
 
 def _upgrade_to(model: OnnxModel, types: Mapping[str, onnx.TypeProto], wanted: int) -> None:

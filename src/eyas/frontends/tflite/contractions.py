@@ -17,6 +17,7 @@ from eyas.frontends.tflite.quantize import (
     dequantize_array,
     is_quantized,
     quantize,
+    round_inputs,
     round_sums,
     scale_of,
     zero_of,
@@ -63,8 +64,37 @@ def _convolve(call: Call, kernel: Any, axis: int, groups: int) -> Any:
         given = [x, scale_of(types[0]), zero_of(types[0]), kernel, scale_of(types[1]), zero_of(types[1])]
         made = g.add("QLinearConv", *given, scale_of(call.result), zero_of(call.result), bias, group=groups, **options)
         return clamp(g, g.transpose(made, channels_last(4)), call.result, call.activation)
+    if _is_hybrid(call, 0, 1):
+        return _finish(call, _convolve_hybrid(call, kernel, axis, window, groups))
     kernel = _real_kernel(call, kernel, axis)
     return _finish(call, windows.convolve(g, call.real(0), kernel, _real_bias(call, 2), window, groups))
+
+
+def _convolve_hybrid(call: Call, kernel: Any, axis: int, window: Window, groups: int) -> Any:
+    """Floats are rounded to 8 bits, each image by itself: of one image the sums are of integers.
+
+    Where a window is one pixel and none is left out, LiteRT sees a product of rows, and rounds each pixel by itself.
+    """
+    g, bias = call.g, _real_bias(call, 2)
+    is_product = dims_of(kernel)[2:] == (1, 1) and window.strides == (1, 1) and groups == 1
+    if dims_of(call.input(0))[0] != 1 or is_product:
+        x = round_inputs(g, call.input(0), [3] if is_product else range(1, 4))
+        return windows.convolve(g, x, _real_kernel(call, kernel, axis), bias, window, groups)
+    steps, scale, zero = g.add_many("DynamicQuantizeLinear", 3, g.transpose(call.input(0), channels_first(4)))
+    options = window.attributes(g, steps, [g.size(kernel, 2), g.size(kernel, 3)])
+    total = g.add("ConvInteger", steps, kernel, zero, group=groups, **options)
+    weights = scale_of(call.type(1))
+    factor = g.add("Mul", scale, weights.reshape(-1, 1, 1) if weights.ndim else weights)
+    made = g.add("Mul", g.cast(total, np.float32), factor)
+    made = made if bias is None else g.add("Add", made, g.reshape(bias, [-1, 1, 1]))
+    return g.transpose(made, channels_last(4))
+
+
+def _is_hybrid(call: Call, source: int, weights: int) -> bool:
+    """Floats by symmetric weights of integers."""
+    if not is_quantized(call.type(weights)) or call.type(source).kind != "FLOAT32":
+        return False
+    return call.type(weights).kind in ("INT4", "INT8") and not zero_of(call.type(weights)).any()
 
 
 def _is_integer(call: Call, weights: int) -> bool:
@@ -117,10 +147,16 @@ def fully_connected(call: Call) -> Any:
         made = clamp(
             g, round_sums(g, total, scale_of(types[0]) * scale_of(types[1]), call.result), call.result, call.activation
         )
+    elif _is_hybrid(call, 0, 1) and dims_of(flat)[0] == 1:
+        steps, scale, zero = g.add_many("DynamicQuantizeLinear", 3, flat)
+        total = g.add("MatMulInteger", steps, g.transpose(weights, [1, 0]), zero)
+        made = g.add("Mul", g.cast(total, np.float32), g.add("Mul", scale, scale_of(call.type(1))))
+        made = _finish(call, made if bias is None else g.add("Add", made, _real_bias(call, 2)))
     else:
         kernel = _real_kernel(call, weights, 0)
         given = call.real(0)
         given = given if len(dims) == 2 and dims[1] == width else g.reshape(given, [-1, width])
+        given = round_inputs(g, given, [1]) if _is_hybrid(call, 0, 1) else given
         made = _finish(call, g.add("Gemm", given, kernel, _flat(call, _real_bias(call, 2)), transB=1))
     if call.get("KeepNumDims", False) and len(dims) != 2:
         return reshape_to(g, made, [*dims[:-1], g.size(weights, 0)])
@@ -134,7 +170,9 @@ def _flat(call: Call, bias: Any) -> Any:
 def batch_matmul(call: Call) -> Any:
     g, adjoint = call.g, (call.get("AdjX", False), call.get("AdjY", False))
     if not _is_integer(call, 1) or not call.type(1).quantization.is_per_tensor:  # type: ignore[union-attr]
-        made = matrix_multiply(g, call.real(0), call.real(1), *adjoint)
+        x = call.real(0)
+        x = round_inputs(g, x, [-2 if adjoint[0] else -1]) if _is_hybrid(call, 0, 1) else x
+        made = matrix_multiply(g, x, call.real(1), *adjoint)
         return quantize(g, made, call.result) if is_quantized(call.result) else made
     x, y = (
         g.transpose(one, [*range(len(dims_of(one)) - 2), len(dims_of(one)) - 1, len(dims_of(one)) - 2]) if turn else one
@@ -167,6 +205,7 @@ def transpose_conv(call: Call) -> Any:
         made = g.add("QuantizeLinear", g.add("Mul", total, factor), np.array(1, np.float32), zero_of(call.result))
         return clamp(g, made, call.result, call.activation)
     if is_quantized(weights):
+        image = round_inputs(g, image, range(1, 4)) if _is_hybrid(call, 2, 1) else image
         kernel = known(g, call.input(1), "weights")
         assert weights.quantization is not None
         kernel = np.ascontiguousarray(dequantize_array(kernel, weights.quantization).transpose(3, 0, 1, 2))

@@ -39,6 +39,7 @@ _DTYPES = {
     "BOOL": np.bool_,
     "COMPLEX64": np.complex64,
 }
+_LONGEST_REASON = 300  # characters: what is in a damaged file can be anything
 _READ_ERRORS = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError, KeyError, MemoryError)
 
 
@@ -184,7 +185,8 @@ class _Reader:
         return TfliteFile(self._description, subgraphs, tuple(self._signature(one, subgraphs) for one in found))
 
     def _wrong(self, what: str) -> FrontendError:
-        return FrontendError(f"{self._description} is not a TFLite model, or is damaged: {what}")
+        shown = what if len(what) <= _LONGEST_REASON else f"{what[:_LONGEST_REASON]}…"
+        return FrontendError(f"{self._description} is not a TFLite model, or is damaged: {shown}")
 
     def _count(self, count: int) -> int:
         """A length of a vector of tables: each takes at least four bytes."""

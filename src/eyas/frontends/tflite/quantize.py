@@ -6,10 +6,12 @@ a rounding to even, which is what XNNPACK does; the reference kernels differ by 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from eyas.errors import FrontendError
 from eyas.frontends.tensorflow.graph import Graph
 from eyas.frontends.tflite.file import Quantization, TensorRecord
 
@@ -23,15 +25,20 @@ def is_quantized(record: TensorRecord | None) -> bool:
 
 def zero_of(record: TensorRecord) -> np.ndarray:
     """The zero point in the type of the tensor: a scalar, or a vector per channel."""
-    assert record.quantization is not None
-    zero = record.quantization.zero.astype(record.dtype)
-    return zero.reshape(()) if record.quantization.is_per_tensor else zero
+    found = _quantization(record)
+    zero = found.zero.astype(record.dtype)
+    return zero.reshape(()) if found.is_per_tensor else zero
 
 
 def scale_of(record: TensorRecord) -> np.ndarray:
-    assert record.quantization is not None
-    scale = record.quantization.scale
-    return scale.reshape(()) if record.quantization.is_per_tensor else scale
+    found = _quantization(record)
+    return found.scale.reshape(()) if found.is_per_tensor else found.scale
+
+
+def _quantization(record: TensorRecord) -> Quantization:
+    if record.quantization is None:
+        raise FrontendError(f"tensor '{record.name}' holds integers that stand for real numbers, but has no scale")
+    return record.quantization
 
 
 def dequantize(g: Graph, x: Any, record: TensorRecord) -> Any:
@@ -91,3 +98,19 @@ def clamp(g: Graph, x: Any, record: TensorRecord, activation: str) -> Any:
     if high is not None and high < limits.max:
         x = g.add("Min", x, np.array(max(high, limits.min), record.dtype))
     return x
+
+
+def round_inputs(g: Graph, x: Any, axes: Sequence[int]) -> Any:
+    """Real numbers rounded to 256 steps between their extremes along some axes, zero among them, and real again.
+
+    This is how LiteRT gives floats to weights of 8 bits (hybrid operators): for each row or image on its own.
+    """
+    zero, along = np.array(0, np.float32), np.array(list(axes), np.int64)
+    low = g.add("Min", g.add("ReduceMin", x, along, keepdims=1), zero)
+    high = g.add("Max", g.add("ReduceMax", x, along, keepdims=1), zero)
+    scale = g.add("Div", g.add("Sub", high, low), np.array(255, np.float32))
+    scale = g.add("Where", g.add("Equal", scale, zero), np.array(1, np.float32), scale)
+    first = g.add("Round", g.add("Neg", g.add("Div", low, scale)))
+    steps = g.add("Add", g.add("Round", g.add("Div", x, scale)), first)
+    steps = g.add("Clip", steps, zero, np.array(255, np.float32))
+    return g.add("Mul", g.add("Sub", steps, first), scale)

@@ -101,7 +101,7 @@ def _resize(mode: str) -> Any:
 
 
 def resize_bilinear(call: Call) -> Any:
-    """Of integers: between them, rounded; the scale is the same before and after."""
+    """Of integers: between them, halves rounded up; the scale is the same before and after."""
     rule = _resize("linear")
     if not is_quantized(call.result):
         return rule(call)
@@ -109,7 +109,7 @@ def resize_bilinear(call: Call) -> Any:
         return _resize_fixed_point(call)
     g = call.g
     raw = replace(call, inputs=[g.cast(call.input(0), np.float32), call.input(1)])
-    return g.cast(g.add("Round", rule(raw)), call.result.dtype)
+    return g.cast(g.add("Floor", g.add("Add", rule(raw), np.array(0.5, np.float32))), call.result.dtype)
 
 
 def _resize_fixed_point(call: Call) -> Any:

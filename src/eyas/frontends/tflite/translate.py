@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 Rule = Callable[["Call"], Any]
 _ACTIVATIONS = {0: "NONE", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6", 4: "TANH", 5: "SIGN_BIT"}
-_RULE_ERRORS = (IndexError, ValueError, TypeError, AttributeError, KeyError, ArithmeticError, struct.error)
+_RULE_ERRORS = (
+    *(IndexError, ValueError, TypeError, AttributeError, KeyError, ArithmeticError, AssertionError),
+    struct.error,
+)
 _RULES = ("contractions", "moves", "reals", "control", "recurrent", "custom")
 
 

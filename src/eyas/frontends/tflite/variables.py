@@ -33,6 +33,7 @@ class Variables:
     first: dict[str, np.ndarray] = field(default_factory=dict)
     now: dict[str, Any] = field(default_factory=dict)
     arguments: dict[str, Value] = field(default_factory=dict)
+    _tensors: dict[int, tuple[TensorRecord, str]] = field(default_factory=dict)  # names, which a file may give twice
     _initializing: bool = False
 
     def handle(self, name: str) -> Handle:
@@ -40,16 +41,24 @@ class Variables:
 
     def of_tensor(self, translation: Translation, record: TensorRecord) -> Any:
         """A tensor that operators change in place: zeros at first."""
-        name = record.name or "state"
+        name = self._name_of(record)
         if name not in self.now:
             zero = record.quantization.zero.reshape(-1)[0] if record.quantization is not None else 0
             self.first[name] = np.full(record.shape, zero, record.dtype)
             self._open(translation.g, name)
         return self.now[name]
 
-    def update(self, name: str, value: Any) -> None:
-        """What a variable holds from here on."""
-        self.now[name] = value
+    def update(self, record: TensorRecord, value: Any) -> None:
+        """What a variable tensor holds from here on."""
+        self.now[self._name_of(record)] = value
+
+    def _name_of(self, record: TensorRecord) -> str:
+        if id(record) not in self._tensors:
+            taken = {name for _, name in self._tensors.values()}
+            name = record.name or "state"
+            unique = name if name not in taken else f"{name}_{len(taken)}"
+            self._tensors[id(record)] = (record, unique)  # held, so that no other record gets its id
+        return self._tensors[id(record)][1]
 
     def initialize(self, translation: Translation, index: int) -> None:
         """Runs the graph of a CALL_ONCE, which assigns constants."""

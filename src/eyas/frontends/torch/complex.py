@@ -18,7 +18,7 @@ from torch.export.graph_signature import InputKind
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from eyas.errors import UnsupportedOpError
+from eyas.frontends.torch.refusals import refuse, where
 
 aten = torch.ops.aten
 _KEPT_META = ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node")
@@ -175,10 +175,9 @@ def _replace(
             *examples
         )
     except Exception as error:
-        line = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UnsupportedOpError(f"'{node.target}' on complex numbers at node '{node.name}': {line}") from error
+        raise refuse(node, f"on complex numbers {where(node)}", "it has no rule for them") from error
     if any(inner.op == "get_attr" for inner in traced.graph.nodes):
-        raise UnsupportedOpError(f"'{node.target}' on complex numbers at node '{node.name}' needs a table")
+        raise refuse(node, f"on complex numbers {where(node)}", "it needs a table")
     results = _inline(graph, node, traced, operands)
     _bind(graph, node, results, pairs)
 

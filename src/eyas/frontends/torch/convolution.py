@@ -1,4 +1,5 @@
-"""Gradients of convolutions as convolutions, for any number of dimensions, stride, dilation and groups.
+"""Gradients of convolutions as convolutions, for any number of dimensions, stride, dilation and groups; and so
+transposed convolutions with groups.
 
 The importer's own lowering of `aten.convolution_backward` fails for groups, and gives wrong numbers for the transposed
 convolution with groups that the gradient of the input is. Here both gradients are plain convolutions:
@@ -20,7 +21,35 @@ Tensor = torch.Tensor
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    return {aten.convolution_backward.default: convolution_backward}
+    return {
+        aten.convolution.default: transposed_convolution,
+        aten.convolution_backward.default: convolution_backward,
+    }
+
+
+def transposed_convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """With groups, as the gradient of the plain convolution that it is."""
+    rank = x.dim() - 2
+    if not transposed or groups == 1 or weight.dim() != x.dim() or x.is_complex():
+        return NotImplemented
+    stride, padding, dilation, more = (_spread(one, rank) for one in (stride, padding, dilation, output_padding))
+    kernel = weight.shape[2:]
+    sizes = [
+        (x.shape[2 + dim] - 1) * stride[dim] - 2 * padding[dim] + dilation[dim] * (kernel[dim] - 1) + 1 + more[dim]
+        for dim in range(rank)
+    ]
+    made = _input_gradient(x, weight, sizes, stride, padding, dilation, groups)
+    return made if bias is None else made + bias.reshape([-1] + [1] * rank)
 
 
 def convolution_backward(

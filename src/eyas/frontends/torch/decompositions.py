@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from eyas.frontends.torch import attention as torch_attention
 from eyas.frontends.torch import complex as torch_complex
 from eyas.frontends.torch import convolution as torch_convolution
 from eyas.frontends.torch import edges as torch_edges
@@ -67,8 +68,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **torch_special.decompositions(),
         **torch_transformer.decompositions(),
         aten._native_batch_norm_legit_no_training.default: batch_norm,
-        aten._safe_softmax.default: safe_softmax,
-        aten._softmax.default: softmax,
+        aten._safe_softmax.default: torch_attention.safe_softmax,
+        aten._softmax.default: torch_attention.softmax,
         aten.constant_pad_nd.default: constant_pad_nd,
         aten.gelu.default: gelu,
         aten.index.Tensor: torch_indexing.index,
@@ -77,12 +78,14 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.native_layer_norm.default: native_layer_norm,
         aten.pow.Tensor_Scalar: power,
         aten.rms_norm.default: rms_norm,
-        aten.scaled_dot_product_attention.default: scaled_dot_product_attention,
+        aten.scaled_dot_product_attention.default: torch_attention.scaled_dot_product_attention,
         aten.squeeze.dims: squeeze,
         aten.topk.default: topk,
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
+    # torch takes this constant apart into memory that is filled, and that into constants.
+    table.pop(aten.full.default, None)
     for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars, torch_gradients):
         for op, first in source.decompositions().items():
             table[op] = _chain(first, table.get(op))
@@ -98,54 +101,6 @@ def _chain(first: Callable[..., Any], second: Callable[..., Any] | None) -> Call
         return second(*args, **kwargs) if made is NotImplemented and second is not None else made
 
     return decomposition
-
-
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """softmax(q k^T scale + mask) v. Only a given mask can hide a whole row, whose result is then 0."""
-    if enable_gqa and key.shape[-3] != query.shape[-3]:
-        repeats = query.shape[-3] // key.shape[-3]
-        key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
-    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = torch.matmul(query * factor, key.transpose(-2, -1))
-    if is_causal:
-        rows, columns = query.shape[-2], key.shape[-2]
-        below = torch.ones(rows, columns, dtype=torch.bool, device=query.device).tril()
-        scores = torch.where(below, scores, float("-inf"))
-    if attn_mask is None:
-        weights = torch.softmax(scores, -1)
-    else:
-        if attn_mask.dtype == torch.bool:
-            scores = torch.where(attn_mask, scores, float("-inf"))
-        else:
-            scores = scores + attn_mask.to(scores.dtype)
-        weights = safe_softmax(scores, -1)
-    return torch.matmul(torch.dropout(weights, dropout_p, True) if dropout_p > 0.0 else weights, value)
-
-
-def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
-    """exp(x - max) / sum."""
-    wide = _widened(x)
-    powers = torch.exp(wide - wide.amax(dim, keepdim=True))
-    result = powers / powers.sum(dim, keepdim=True)
-    return result if half_to_float else result.to(x.dtype)
-
-
-def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    """Softmax that gives 0 for rows that are all -inf."""
-    wide = _widened(x if dtype is None else x.to(dtype))
-    largest = wide.amax(dim, keepdim=True)
-    powers = torch.exp(wide - torch.where(largest == float("-inf"), 0.0, largest))
-    total = powers.sum(dim, keepdim=True)
-    return (powers / torch.where(total == 0.0, 1.0, total)).to(dtype or x.dtype)
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:

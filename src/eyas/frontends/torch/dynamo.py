@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols
 from torch.utils._python_dispatch import _disable_current_modes
 
 from eyas.frontends.torch.decompositions import decomposition_table
@@ -38,7 +39,9 @@ def eyas_backend(
         trained = aot_autograd(
             fw_compiler=compile_graph, bw_compiler=compile_graph, decompositions=decomposition_table()
         )
-        return trained(graph, list(example_inputs))
+        # Without recurrent layers as kernels whose gradients nobody else has.
+        with warnings.catch_warnings(action="ignore"), torch.backends.mkldnn.flags(enabled=False):
+            return trained(graph, list(example_inputs))
     return _by_shape(graph, example_inputs, options, freeze=True)
 
 
@@ -132,12 +135,13 @@ class _Compiled:
 
 
 class _OutputPlan:
-    """Dynamo's graphs may return None and numbers among tensors; only tensors go through the compiled module."""
+    """Dynamo's graphs may return None and numbers among tensors; only tensors go through the compiled module. Numbers
+    that depend on data, such as the count of chosen elements, are returned as scalars."""
 
     def __init__(self, graph: torch.fx.GraphModule, arguments: Inputs):
         node = next(node for node in graph.graph.nodes if node.op == "output")
         outputs = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
-        self.kinds = ["tensor" if isinstance(out, torch.fx.Node) and _is_tensor(out) else "value" for out in outputs]
+        self.kinds = [_kind(out) for out in outputs]
         self.values = list(outputs)
         if any(
             kind == "value" and isinstance(out, torch.fx.Node) for kind, out in zip(self.kinds, outputs, strict=True)
@@ -146,7 +150,7 @@ class _OutputPlan:
 
     @property
     def is_empty(self) -> bool:
-        return "tensor" not in self.kinds
+        return all(kind == "value" for kind in self.kinds)
 
     def wrap(self, frozen: torch.nn.Module) -> torch.nn.Module:
         return _TensorsOnly(frozen, self.kinds)
@@ -154,9 +158,19 @@ class _OutputPlan:
     def rebuild(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         made = iter(tensors)
         return tuple(
-            _as_tensor(next(made)) if kind == "tensor" else value
+            value if kind == "value" else _as_tensor(next(made)) if kind == "tensor" else _as_tensor(next(made)).item()
             for kind, value in zip(self.kinds, self.values, strict=True)
         )
+
+
+def _kind(output: Any) -> str:
+    """A tensor, a number that depends on data, or a value that shapes alone say."""
+    if not isinstance(output, torch.fx.Node):
+        return "value"
+    value = output.meta.get("val", output.meta.get("example_value"))
+    if value is None or isinstance(value, torch.Tensor):
+        return "tensor"
+    return "number" if free_unbacked_symbols(value) else "value"
 
 
 def _as_tensor(value: Any) -> torch.Tensor:
@@ -166,8 +180,11 @@ def _as_tensor(value: Any) -> torch.Tensor:
 
 def _numbers(graph: torch.fx.GraphModule, arguments: Inputs) -> list[Any]:
     """All results for arguments of these shapes, to take those from it that are computed from sizes."""
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        fake = [mode.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in arguments]
+    with FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv()) as mode:
+        fake = [
+            mode.from_tensor(value, static_shapes=True) if isinstance(value, torch.Tensor) else value
+            for value in arguments
+        ]
         return list(graph(*fake))
 
 
@@ -179,9 +196,8 @@ class _TensorsOnly(torch.nn.Module):
     def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         outputs = self.frozen(*inputs)
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
-        return tuple(out for out, kind in zip(outputs, self.kinds, strict=True) if kind == "tensor")
-
-
-def _is_tensor(node: torch.fx.Node) -> bool:
-    value = node.meta.get("val", node.meta.get("example_value"))
-    return value is None or isinstance(value, torch.Tensor)
+        return tuple(
+            out if kind == "tensor" else torch.scalar_tensor(out, dtype=torch.int64)
+            for out, kind in zip(outputs, self.kinds, strict=True)
+            if kind != "value"
+        )

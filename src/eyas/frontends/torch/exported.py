@@ -17,6 +17,7 @@ from eyas.frontends.torch.aliases import RestoreWrites, merge_aliases
 from eyas.frontends.torch.callables import FunctionModule
 from eyas.frontends.torch.checks import check_tensors, warn_of_training
 from eyas.frontends.torch.recurrent import keep_layers
+from eyas.frontends.torch.traceable import Traceable
 
 
 def export_model(
@@ -59,7 +60,7 @@ def _export(
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with RestoreWrites(model), keep_layers():
+            with RestoreWrites(model), keep_layers(), Traceable():
                 exported = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
             merge_aliases(exported)
             return exported

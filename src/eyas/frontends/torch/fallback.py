@@ -20,6 +20,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 Decomposition = Callable[..., Any]
 Table = Mapping[Any, Decomposition]
 
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 _DEPTH: ContextVar[int] = ContextVar("depth", default=0)
 """How many guarded decompositions are under way, one inside the other."""
 
@@ -91,6 +92,7 @@ def _theirs(op: OpOverload) -> Decomposition | None:
         return getattr(op, "impl_aten", None)
     if op in torch_table:
         return torch_table[op]
-    if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), torch._C.DispatchKey.CompositeImplicitAutograd):
-        return op.decompose
+    if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), _COMPOSITE):
+        # Not `op.decompose`, which leads back to the table while a program is taken apart.
+        return functools.partial(op._op_dk, _COMPOSITE)
     return None

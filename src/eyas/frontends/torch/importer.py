@@ -30,9 +30,10 @@ from eyas.frontends.torch.fold import fold_constants
 from eyas.frontends.torch.leaves import prepare_leaves
 from eyas.frontends.torch.nothing import drop_empty
 from eyas.frontends.torch.refusals import failed_node, in_user_terms, refuse
+from eyas.frontends.torch.results import return_tensors
 from eyas.frontends.torch.signature import call_trees, make_signature
 from eyas.frontends.torch.states import expose_mutations
-from eyas.frontends.torch.views import drop_storage_offsets, views_may_copy
+from eyas.frontends.torch.views import drop_vain_checks, views_may_copy
 from eyas.frontends.torch.weights import LiteralImporter, Locations, Weights
 from eyas.ir import PassPipeline
 from eyas.ir.locations import describe_location
@@ -116,7 +117,7 @@ def _import_exported(
             with views_may_copy(exported):
                 program = exported.run_decompositions(dict(table))
             drop_tokens(program)
-            drop_storage_offsets(program)
+            drop_vain_checks(program)
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {first_line(error)}") from error
         split_complex(program, dict(table))
@@ -124,6 +125,7 @@ def _import_exported(
         prepare_leaves(program)
     in_tree, out_tree = call_trees(program, argument_names)
     _drop_constant_outputs(program)
+    return_tensors(program)
     signature = make_signature(program, in_tree, out_tree, dynamic_shapes)
     mutations = expose_mutations(program, signature.arguments, states)
     fold_constants(program)

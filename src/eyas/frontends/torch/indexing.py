@@ -17,6 +17,7 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 Indices = Sequence[Tensor | None]
 _MASKS = (torch.bool, torch.uint8)
+_SHORT = (torch.int8, torch.int16, torch.int32)
 
 
 def index(x: Tensor, indices: Indices) -> Tensor:
@@ -32,7 +33,11 @@ def index(x: Tensor, indices: Indices) -> Tensor:
 
 
 def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
-    """x with `values` at, or added at, positions of unknown number; a value for all of a mask is a choice."""
+    """x with `values` at, or added at, positions of unknown number; a value for all of a mask is a choice. The importer
+    makes further positions of i64, and takes no others beside them."""
+    if any(one is not None and one.dtype in _SHORT for one in indices):
+        wide = [None if one is None else one.to(torch.int64) if one.dtype in _SHORT else one for one in indices]
+        return aten.index_put.default(x, wide, values, accumulate)
     if any(one is not None and one.dtype in _MASKS for one in indices):
         return _put_by_mask(x, indices, values.to(x.dtype), accumulate)
     first, count = _dims_to_merge(indices)

@@ -29,12 +29,19 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
             x, dim, index, torch.full(index.shape, value, dtype=x.dtype, device=x.device), reduce=reduce
         ),
         aten.take.default: take,
+        aten.unfold.default: unfold_number,
+        aten.unfold_copy.default: unfold_number,
     }
 
 
 def zeros(size: Sequence[int], *, dtype: torch.dtype | None = None, device: Any = None, **options: Any) -> Tensor:
     """What nothing was written to may hold anything."""
     return torch.zeros(size, dtype=dtype, device=device)
+
+
+def unfold_number(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """A number is taken for the only element of a dimension that is not there."""
+    return NotImplemented if x.dim() else x.reshape(1)[:size]
 
 
 def take(x: Tensor, index: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.__rshift__.Tensor: aten.bitwise_right_shift.Tensor,
         aten.bitwise_left_shift.Tensor_Scalar: shift_left,
         aten.bitwise_right_shift.Tensor_Scalar: shift_right,
+        aten._trilinear.default: trilinear,
         aten.isfinite.default: is_finite,
         aten.neg.default: negative,
         aten.repeat.default: repeat,
@@ -47,6 +48,28 @@ def repeat(x: Tensor, repeats: Sequence[int]) -> Tensor:
         x = x.unsqueeze(2 * dimension)
     x = x.expand([size for pair in zip(repeats, sizes, strict=True) for size in pair])
     return x.reshape([count * size for count, size in zip(repeats, sizes, strict=True)])
+
+
+def trilinear(
+    one: Tensor,
+    two: Tensor,
+    three: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor:
+    """A product of three tensors, each with dimensions of 1 put in, and its sum over some. The importer sums over
+    nothing as over all."""
+    for dim in sorted(expand1):
+        one = one.unsqueeze(dim)
+    for dim in sorted(expand2):
+        two = two.unsqueeze(dim)
+    for dim in sorted(expand3):
+        three = three.unsqueeze(dim)
+    product = one * two * three
+    return product.sum(list(sumdim)) if sumdim else product
 
 
 def is_finite(x: Tensor) -> Tensor:

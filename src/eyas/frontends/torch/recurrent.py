@@ -175,11 +175,17 @@ class _Layers:
         x = x.transpose(0, 1) if self.batch_first else x
         last: list[list[Tensor]] = [[] for _ in states]
         for layer in range(self.num_layers):
+            places = range(layer * self.directions, (layer + 1) * self.directions)
+            # First all products, so that both directions can run at the same time.
+            prepared = [
+                self._prepare(x, self.params[place], replace(cell, reverse=place % self.directions == 1))
+                for place in places
+            ]
             runs = []
-            for d in range(self.directions):
-                place = layer * self.directions + d
+            for place, (given, weights, extra, text) in zip(places, prepared, strict=True):
                 first = [state[place] for state in states]
-                runs.append(self._direction(x, first, self.params[place], replace(cell, reverse=d == 1)))
+                op = torch.ops.eyas.recurrence if len(first) == 1 else torch.ops.eyas.recurrence_of_two
+                runs.append(op(given, weights, [*first, *extra], text))
                 for kept, state in zip(last, runs[-1][1:], strict=True):
                     kept.append(state)
             x = runs[0][0] if len(runs) == 1 else torch.cat([run[0] for run in runs], -1)
@@ -188,7 +194,8 @@ class _Layers:
         rows = x.transpose(0, 1) if self.batch_first else x
         return rows, [torch.stack(kept) for kept in last]
 
-    def _direction(self, x: Tensor, states: list[Tensor], params: list[Tensor], cell: Cell) -> Sequence[Tensor]:
+    def _prepare(self, x: Tensor, params: list[Tensor], cell: Cell) -> tuple[Tensor, Tensor, list[Tensor], str]:
+        """What one direction of a layer takes beside its states."""
         w_ih, w_hh, *rest = params
         biases, projection = (rest[:2], rest[2:]) if self.has_biases else ([], rest)
         extra = {"projection": projection[0].t()} if projection else {}
@@ -199,6 +206,4 @@ class _Layers:
             biases = [biases[0], torch.cat([reset_and_update, torch.zeros_like(extra["bias"])])]
         if biases:
             given = given + (biases[0] + biases[1])
-        text = replace(cell, operands=tuple(extra)).as_text()
-        op = torch.ops.eyas.recurrence if len(states) == 1 else torch.ops.eyas.recurrence_of_two
-        return op(given, w_hh.t(), [*states, *extra.values()], text)
+        return given, w_hh.t(), list(extra.values()), replace(cell, operands=tuple(extra)).as_text()

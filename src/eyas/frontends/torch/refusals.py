@@ -37,9 +37,15 @@ def user_function(node: torch.fx.Node) -> str | None:
     return recorded[1].rpartition(".")[2] or None
 
 
-def refuse(node: torch.fx.Node, where: str, why: str) -> UnsupportedOpError:
+def where(node: torch.fx.Node) -> str:
+    """The node and the user's line, for an error."""
+    name, line = place_of(node)
+    return f"at node '{name}'" + (f" ({line[0]}:{line[1]})" if line else "")
+
+
+def refuse(node: torch.fx.Node, place: str, why: str) -> UnsupportedOpError:
     name = user_function(node) or _plain(node.target)
-    return UnsupportedOpError(f"'{name}' {where} is not supported: {why}")
+    return UnsupportedOpError(f"'{name}' {place} is not supported: {why}")
 
 
 def _plain(target: Any) -> str:

@@ -28,7 +28,7 @@ OPS = (
     *(aten.index_add.default, aten.index_copy.default, aten.index_reduce.default),
     *(aten.scatter.src, aten.scatter.value, aten.scatter.reduce, aten.scatter.value_reduce),
     *(aten.scatter_add.default, aten.scatter_reduce.two, aten.flip.default, aten.renorm.default),
-    *(aten.count_nonzero.dim_IntList, aten.unfold.default, aten.cumulative_trapezoid.x),
+    *(aten.count_nonzero.dim_IntList, aten.cumulative_trapezoid.x),
 )
 
 
@@ -47,7 +47,7 @@ def _with_dimension(op: Any) -> Callable[..., Any]:
         )
         made = op(*[_one(each) for each in (x, *args)], **{name: _one(each) for name, each in kwargs.items()})
         if isinstance(made, Tensor):
-            return made if rank or not made.dim() or op is aten.unfold.default else made.reshape(())
+            return made if rank or not made.dim() else made.reshape(())
         return tuple(one.reshape(()) if one.dim() else one for one in made)
 
     return decomposition

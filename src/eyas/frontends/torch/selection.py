@@ -41,7 +41,11 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask, broadcast, is true."""
     x, mask = torch.broadcast_tensors(x, mask)
-    return x.reshape(-1)[torch.nonzero(mask.reshape(-1)).squeeze(1)]
+    places = mask.reshape(-1)
+    if isinstance(mask.numel(), int) and mask.numel() < 3:
+        # torch promises less of how many are selected than of how many are found among so few.
+        places = torch.cat([places, places.new_zeros(3)])
+    return x.reshape(-1)[torch.nonzero(places).squeeze(1)]
 
 
 def index_by_mask(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
@@ -114,14 +118,16 @@ def _runs(
 def median(x: Tensor, dim: int, keepdim: bool = False, ignore_nan: bool = False) -> tuple[Tensor, Tensor]:
     """The lower of the middle elements in sorted order; NaN when there is one, unless those are ignored."""
     ordered, origin = torch.sort(x, dim=dim, stable=True)
-    count = x.shape[dim]
+    count: Any = x.shape[dim]
+    if not isinstance(count, int):
+        count = torch.ones_like(x, dtype=torch.int64).sum(dim, keepdim=True)
     if x.is_floating_point():
         missing = x.isnan().sum(dim, keepdim=True)
         rank = torch.where(missing == count, 0, (count - missing - 1) // 2)
         if not ignore_nan:
             rank = torch.where(missing > 0, count - missing, (count - 1) // 2)
     else:
-        rank = torch.full_like(ordered.select(dim, 0), (count - 1) // 2, dtype=torch.int64).unsqueeze(dim)
+        rank = torch.zeros_like(ordered.narrow(dim, 0, 1), dtype=torch.int64) + (count - 1) // 2
     values, indices = ordered.gather(dim, rank), origin.gather(dim, rank)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
@@ -142,9 +148,10 @@ def running_extreme(x: Tensor, dim: int, wins: Callable[[Tensor, Tensor], Tensor
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     length = x.shape[dim]
-    if not isinstance(length, int):
-        return NotImplemented
     values = x.movedim(dim, -1)
+    if not isinstance(length, int):
+        made = _extreme_of_all_before(values, torch.amax if wins is torch.ge else torch.amin)
+        return tuple(one.movedim(-1, dim) for one in made)  # type: ignore[return-value]
     indices = torch.arange(length, device=x.device).expand(values.shape)
     step = 1
     while step < length:
@@ -158,6 +165,18 @@ def running_extreme(x: Tensor, dim: int, wins: Callable[[Tensor, Tensor], Tensor
         indices = torch.cat([indices[..., :step], later_indices], -1)
         step *= 2
     return values.movedim(-1, dim), indices.movedim(-1, dim)
+
+
+def _extreme_of_all_before(x: Tensor, extreme: Callable[..., Tensor]) -> tuple[Tensor, Tensor]:
+    """The same along a last dimension of unknown length: each element looks at all that are not behind it."""
+    place = torch.arange(x.shape[-1], device=x.device)
+    before = place <= place.unsqueeze(-1)
+    candidates = x.unsqueeze(-2)
+    values = extreme(torch.where(before, candidates, x[..., :1].unsqueeze(-1)), -1)
+    found = candidates == values.unsqueeze(-1)
+    if x.is_floating_point():
+        found = found | (candidates.isnan() & values.isnan().unsqueeze(-1))
+    return values, torch.where(before & found, place, -1).amax(-1)
 
 
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:

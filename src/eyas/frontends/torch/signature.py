@@ -96,7 +96,9 @@ def make_signature(
     outputs = [spec.arg for spec in signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
     result_names = trees.result_names(out_tree)
     symbols = {
-        dim_names.get(str(symbol), str(symbol)): _range(bounds) for symbol, bounds in program.range_constraints.items()
+        dim_names.get(str(symbol), str(symbol)): _range(bounds)
+        for symbol, bounds in program.range_constraints.items()
+        if "oo" not in str(bounds.lower)  # a number that is no size
     }
 
     def describe(names: Sequence[str], arguments: Sequence[Any]) -> tuple[Argument, ...]:

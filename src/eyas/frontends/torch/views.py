@@ -32,11 +32,12 @@ def views_may_copy(program: torch.export.ExportedProgram) -> Iterator[None]:
             node.target = aten.view.default
 
 
-def drop_storage_offsets(program: torch.export.ExportedProgram) -> None:
-    """Takes out what asks where in its storage a tensor begins: torch before 2.13 asserts that of slices whose place
-    the data says. A tensor has no storage here."""
+def drop_vain_checks(program: torch.export.ExportedProgram) -> None:
+    """Takes out checks of what cannot be otherwise: where in its storage a tensor begins, which torch before 2.13
+    asserts of slices whose place the data says, though a tensor has no storage here; and that a truth is 0 or 1."""
+    vain = (aten.sym_storage_offset.default, torch.sym_ite)
     for graph in _graphs(program):
-        for node in [one for one in graph.nodes if one.target is aten.sym_storage_offset.default]:
+        for node in [one for one in graph.nodes if one.target in vain]:
             asking = [node]
             for one in asking:  # grows while it is gone through
                 asking += [user for user in one.users if user not in asking]

@@ -25,7 +25,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.gcd.default: gcd,
         aten.heaviside.default: heaviside,
         aten.lcm.default: lcm,
-        aten.pow.Scalar: lambda base, exponent: power(_beside(base, exponent), exponent),
+        aten.pow.Scalar: lambda number, x: power(_beside(number, x), x),
         aten.pow.Tensor_Tensor: power,
     }
 
@@ -67,16 +67,18 @@ def power(x: Tensor, exponent: Tensor) -> Tensor:
     dtype = torch.result_type(x, exponent)
     if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
         return NotImplemented
-    base, rest = torch.broadcast_tensors(x.to(dtype), exponent.to(dtype))
-    result = torch.ones_like(base)
-    negative = rest < 0
-    parity = rest & 1
-    for _ in range(8 * dtype.itemsize - (1 if dtype.is_signed else 0)):
-        result = torch.where((rest & 1) == 1, result * base, result)
-        base, rest = base * base, torch.bitwise_right_shift(rest, 1)
-    base = x.to(dtype).expand(result.shape)
-    unit = torch.where(base == 1, 1, torch.where(base == -1, 1 - 2 * parity, 0)).to(dtype)
-    return torch.where(negative, unit, result) if dtype.is_signed else result
+    base, exponent = (one.contiguous() for one in torch.broadcast_tensors(x.to(dtype), exponent.to(dtype)))
+    rest = exponent.clamp(min=0)
+
+    def is_left(made: Tensor, factor: Tensor, rest: Tensor) -> Tensor:
+        return (rest != 0).any()
+
+    def step(made: Tensor, factor: Tensor, rest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return torch.where((rest & 1) == 1, made * factor, made), factor * factor, torch.bitwise_right_shift(rest, 1)
+
+    made = while_loop_op(is_left, step, (torch.ones_like(base), base.clone(), rest), ())[0]
+    unit = torch.where(base == 1, 1, torch.where(base == -1, 1 - 2 * (exponent & 1), 0)).to(dtype)
+    return torch.where(exponent < 0, unit, made) if dtype.is_signed else made
 
 
 def _like(number: Any, x: Tensor) -> Tensor:

@@ -28,7 +28,9 @@ class DeduplicateExecutables(Pass):
         replaced: dict[str, str] = {}
         for function in [op for op in module.body.operations if flow.is_executable(op)]:
             name = function.attributes["sym_name"].value
-            body = _NOTES.sub("", function.operation.get_asm(assume_verified=True).replace(name, ""))
+            # Local: the names of values are otherwise made for the whole module, once for each function.
+            text = function.operation.get_asm(assume_verified=True, use_local_scope=True)
+            body = _NOTES.sub("", text.replace(name, ""))
             if body in first:
                 replaced[name] = first[body]
                 function.operation.erase()

@@ -55,6 +55,8 @@ class Group:
     ops: list[mlir.Operation] = field(default_factory=list)
     root: Role = Role.OPAQUE
     rows: int | None = None
+    tensors: set[mlir.Value] = field(default_factory=set)
+    """All that its ops read and make."""
 
 
 def role_of(op: mlir.Operation) -> Role:
@@ -202,6 +204,7 @@ class Forming:
         self.dependencies = Dependencies()
         self._group_of: dict[mlir.Operation, Group] = {}
         self._marked: dict[mlir.Attribute, Group] = {}
+        self._walks: dict[mlir.Operation, tuple[int, ...] | None] = {}
 
     def visit(self, op: mlir.Operation) -> None:
         """Puts an op into a group that makes one of its operands, or a new one."""
@@ -216,6 +219,7 @@ class Forming:
         if group.ops:
             self.dependencies.join(group.ops[0], op)
         group.ops.append(op)
+        group.tensors |= _tensors_of(op)
         self._group_of[op] = group
         if self.fuse and role is Role.ELEMENTWISE:
             self._merge_siblings(op, group)
@@ -258,43 +262,43 @@ class Forming:
             return "its producer runs alone"
         if self.dependencies.are_apart(group.ops[0], op):
             return "it also needs a later result that depends on the same producer"
-        if len(_tensors_of(group.ops + [op])) > self.max_tensors:
+        if len(group.tensors | _tensors_of(op)) > self.max_tensors:
             return f"the dispatch would have more than {self.max_tensors} tensors"
         return _why_not_fit(op, role, group, self.target)
 
     def _merge_siblings(self, op: mlir.Operation, joined: Group) -> None:
         """Groups of elementwise ops that one op brings together run as one: `a * b + c * d` stores nothing between."""
-        if not _walks_alike(joined, op):
+        if not self._walks_alike(joined, op):
             return
         for other in self._candidates(op):
-            if other is joined or not _walks_alike(other, op):
+            if other is joined or not self._walks_alike(other, op):
                 continue
             merged = _in_order(joined.ops + other.ops)
             extracted = {defining_op(value) for member in merged for value in _extracted_tensors(member)}
-            if len(_bound_tensors(merged)) > self.max_tensors or extracted & set(merged):
+            tensors = joined.tensors | other.tensors
+            if len(_bound_tensors(merged, tensors)) > self.max_tensors or extracted & set(merged):
                 continue
             if self.dependencies.are_apart(joined.ops[0], other.ops[0]):
                 continue
             self.dependencies.join(joined.ops[0], other.ops[0])
-            joined.ops[:] = merged
+            joined.ops[:], joined.tensors = merged, tensors
             for member in other.ops:
                 self._group_of[member] = joined
             other.ops.clear()
 
+    def _walks_alike(self, group: Group, op: mlir.Operation) -> bool:
+        """Whether all ops of a group are elementwise, with the loops of `op` in the same order."""
+        if group.root is not Role.ELEMENTWISE or group.rows is not None or len(op.results) != 1:
+            return False
+        type_ = mlir.RankedTensorType(op.results[0].type)
+        return type_.has_static_shape and all(self._walk_of(member) == tuple(type_.shape) for member in group.ops)
 
-def _walks_alike(group: Group, op: mlir.Operation) -> bool:
-    """Whether all ops of a group are elementwise, with the loops of `op` in the same order."""
-    type_ = op.results[0].type
-    if group.root is not Role.ELEMENTWISE or group.rows is not None or len(op.results) != 1:
-        return False
-    if not mlir.RankedTensorType(type_).has_static_shape:
-        return False
-    shape = list(mlir.RankedTensorType(type_).shape)
-    return all(
-        (is_elementwise(member) or member.name == "linalg.transpose")
-        and list(mlir.RankedTensorType(member.results[0].type).shape) == shape
-        for member in group.ops
-    )
+    def _walk_of(self, op: mlir.Operation) -> tuple[int, ...] | None:
+        """The loops of an op that makes one value out of values at one place, found once; None for any other."""
+        if op not in self._walks:
+            alike = is_elementwise(op) or op.name == "linalg.transpose"
+            self._walks[op] = tuple(mlir.RankedTensorType(op.results[0].type).shape) if alike else None
+        return self._walks[op]
 
 
 def _in_order(ops: list[mlir.Operation]) -> list[mlir.Operation]:
@@ -398,14 +402,13 @@ def _common_prefix(read: mlir.AffineMap, written: mlir.AffineMap) -> int:
     return count
 
 
-def _bound_tensors(ops: list[mlir.Operation]) -> set[mlir.Value]:
+def _bound_tensors(ops: list[mlir.Operation], tensors: set[mlir.Value]) -> set[mlir.Value]:
     """What a group of elementwise ops reads from others, and what others read of it; the rest is in registers."""
     members = set(ops)
     inside = {result for op in ops for result in op.results}
     seen = {result for result in inside if any(use.owner.operation not in members for use in result.uses)}
-    return (_tensors_of(ops) - inside) | seen
+    return (tensors - inside) | seen
 
 
-def _tensors_of(ops: list[mlir.Operation]) -> set[mlir.Value]:
-    inside = {result for op in ops for result in op.results}
-    return {value for op in ops for value in nested_operands(op) if is_tensor(value) and value not in inside} | inside
+def _tensors_of(op: mlir.Operation) -> set[mlir.Value]:
+    return {value for value in nested_operands(op) if is_tensor(value)} | set(op.results)

@@ -15,6 +15,7 @@ from eyas.passes.input.recurrent_cells import Cell, Scalars, gru, lstm
 from eyas.passes.input.torch_values import builtin_type, find_operators, to_tensor
 
 _Make = Callable[..., list[mlir.Value]]
+_Input = mlir.Value | tuple[mlir.Value, int]
 
 FROM_ONNX = "eyas.recurrence"
 FROM_TORCH = ("torch.eyas.recurrence", "torch.eyas.recurrence_of_two")
@@ -24,15 +25,15 @@ FROM_TORCH = ("torch.eyas.recurrence", "torch.eyas.recurrence_of_two")
 class ConvertRecurrences(Pass):
     """Replaces `eyas.recurrence`, which frontends write for one direction of one layer of an LSTM, GRU or RNN.
 
-    What depends on the inputs alone is an operand, [steps, batch, gates]: one product over all steps. A step multiplies
-    the state by the weights, [hidden, gates], and then one op makes the new state of each unit from its gates. What
-    a row sees depends on no other row. Sums and gates of half floats are computed in f32.
+    What depends on the inputs alone is an operand, [steps, batch, gates * hidden]: one product over all steps. A step
+    multiplies the state by the weights, [hidden, gates * hidden], and then one op makes the new state of each unit from
+    its gates. What a row sees depends on no other row. Sums and gates of half floats are computed in f32.
 
         %y, %h = torch.operator "eyas.recurrence"(%x, %r, %h0) {cell = "{kind: rnn, ...}"}
       becomes
         %r:2 = scf.for %t ... iter_args(%h = %h0, %ys = tensor.empty) {
-          %row = tensor.extract_slice %x[%t, 0, 0]
-          %p = linalg.generic [batch, gates, hidden (reduction)] ins(%h, %r) { %out + %h * %r }
+          %row = tensor.extract_slice %x[%t, 0, 0, 0]
+          %p = linalg.generic [batch, gate, unit, hidden (reduction)] ins(%h, %r) { %out + %h * %r }
           %new = linalg.generic ins(%p, %row) { tanh(%p + %row) }
           scf.yield %new, tensor.insert_slice %new into %ys[%t, 0, 0] }
     """
@@ -86,6 +87,7 @@ class _Recurrence:
         rows = empty_like(self.given, [type_.shape[0], self.batch, width], [0, 1, 2])
         last = arith.subi(steps, index_constant(1))
         states = [self._with_batch(state) for state in self.states]
+        self.given, self.weights = _in_gates(self.given, self.hidden), _in_gates(self.weights, self.hidden)
         loop = scf.ForOp(index_constant(0), steps, index_constant(1), [*states, rows])
         loop.operation.attributes["flow.keeps_shape"] = mlir.UnitAttr.get()
         with mlir.InsertionPoint(loop.body):
@@ -113,26 +115,21 @@ class _Recurrence:
     def _row(self, at: mlir.Value) -> mlir.Value:
         type_ = mlir.RankedTensorType(self.given.type)
         made = mlir.RankedTensorType.get(type_.shape[1:], self.element)
-        return _slice(self.given, made, [at, 0, 0], [1, *self._sizes(), type_.shape[2]])
+        return _slice(self.given, made, [at, 0, 0, 0], [1, *self._sizes(), *type_.shape[2:]])
 
     def _put(self, row: mlir.Value, rows: mlir.Value, at: mlir.Value) -> mlir.Value:
         width = mlir.RankedTensorType(rows.type).shape[2]
         return _slice(rows, rows.type, [at, 0, 0], [1, *self._sizes(), width], row)
 
-    def _gate(self, value: mlir.Value, letter: str, letters: str) -> mlir.Value:
-        """The columns of one gate among those that are there."""
-        made = mlir.RankedTensorType.get([self.batch, self.hidden], mlir.RankedTensorType(value.type).element_type)
-        return _slice(value, made, [0, letters.index(letter) * self.hidden], [*self._sizes(), self.hidden])
-
     def _product(self, left: mlir.Value, right: mlir.Value) -> mlir.Value:
-        """Rows times a matrix, in the wide type."""
-        columns = mlir.RankedTensorType(right.type).shape[1]
-        wide = self.scalars.type
-        empty = tensor.empty([*self._sizes(), columns], wide)
+        """Rows times a matrix whose columns may be of several gates, in the wide type."""
+        columns = mlir.RankedTensorType(right.type).shape[1:]
+        count = len(columns)
+        empty = tensor.empty([*self._sizes(), *columns], self.scalars.type)
         start = linalg.fill(self.scalars.number(0.0), outs=[empty])
-        b, n, k = (mlir.AffineExpr.get_dim(dim) for dim in range(3))
-        maps = [mlir.AffineMap.get(3, 0, exprs) for exprs in ([b, k], [k, n], [b, n])]
-        op = generic([left, right], [start], maps, ["parallel", "parallel", "reduction"])
+        row, *made, summed = (mlir.AffineExpr.get_dim(dim) for dim in range(count + 2))
+        maps = [mlir.AffineMap.get(count + 2, 0, exprs) for exprs in ([row, summed], [summed, *made], [row, *made])]
+        op = generic([left, right], [start], maps, ["parallel"] * (count + 1) + ["reduction"])
         body = op.regions[0].blocks[0]
         with mlir.InsertionPoint(body):
             factors = [self._widen(value) for value in list(body.arguments)[:2]]
@@ -146,18 +143,26 @@ class _Recurrence:
     def _narrow(self, value: mlir.Value) -> mlir.Value:
         return value if value.type == self.element else arith.truncf(self.element, value)
 
-    def _units(self, inputs: Sequence[mlir.Value], types: Sequence[mlir.Type], make: _Make) -> list[mlir.Value]:
-        """One op on all units, [batch, hidden]; vectors of units and of rows are repeated."""
+    def _units(self, inputs: Sequence[_Input], types: Sequence[mlir.Type], make: _Make) -> list[mlir.Value]:
+        """One op on all units, [batch, units]. Vectors of units and of rows are repeated; of a tensor with gates, a
+        pair says which one is read."""
         b, n = mlir.AffineExpr.get_dim(0), mlir.AffineExpr.get_dim(1)
         both = mlir.AffineMap.get(2, 0, [b, n])
-        maps = []
-        for value in inputs:
-            rank = mlir.RankedTensorType(value.type).rank
-            is_row = rank == 1 and isinstance(mlir.RankedTensorType(value.type).element_type, mlir.IntegerType)
-            maps.append(both if rank == 2 else mlir.AffineMap.get(2, 0, [b if is_row else n]))
-        width = mlir.RankedTensorType(inputs[0].type).shape[1]
+        maps, tensors = [], []
+        for given in inputs:
+            value, gate = given if isinstance(given, tuple) else (given, None)
+            type_ = mlir.RankedTensorType(value.type)
+            leading = [] if gate is None else [mlir.AffineExpr.get_constant(gate)]
+            is_row = type_.rank == 1 and isinstance(type_.element_type, mlir.IntegerType)
+            if type_.rank - len(leading) == 1:
+                exprs = [b] if is_row else [*leading, n]
+            else:
+                exprs = [b, *leading, n]
+            maps.append(mlir.AffineMap.get(2, 0, exprs))
+            tensors.append(value)
+        width = mlir.RankedTensorType(tensors[0].type).shape[-1]
         outs = [tensor.empty([*self._sizes(), width], type_) for type_ in types]
-        op = generic(inputs, outs, [*maps, *[both] * len(outs)], ["parallel"] * 2)
+        op = generic(tensors, outs, [*maps, *[both] * len(outs)], ["parallel"] * 2)
         body = op.regions[0].blocks[0]
         with mlir.InsertionPoint(body):
             values = [self._widen(value) for value in list(body.arguments)[: len(inputs)]]
@@ -175,7 +180,7 @@ class _Recurrence:
         row = arith.select(goes_on, new[0], self.scalars.number(0.0))
         return [row, *(arith.select(goes_on, now, before) for now, before in zip(new, old, strict=True))]
 
-    def _state(self, inputs: Sequence[mlir.Value], old: Sequence[mlir.Value], make: _Make) -> list[mlir.Value]:
+    def _state(self, inputs: Sequence[_Input], old: Sequence[mlir.Value], make: _Make) -> list[mlir.Value]:
         """The row and the new states of all units: `make` has the new states from `inputs`, then the old states."""
         lengths = [self.extra["lengths"]] if self.at is not None else []
         count = len(inputs)
@@ -190,11 +195,12 @@ class _Recurrence:
 
     def _rnn(self, now: mlir.Value, old: Sequence[mlir.Value]) -> list[mlir.Value]:
         product = self._product(old[0], self.weights)
-        return self._state([now, product], old, lambda x, p, h: [self.scalars.activate(0, arith.addf(x, p))])
+        return self._state([(now, 0), (product, 0)], old, lambda x, p, h: [self.scalars.activate(0, arith.addf(x, p))])
 
     def _gru(self, now: mlir.Value, old: Sequence[mlir.Value]) -> list[mlir.Value]:
         h, s = old[0], self.scalars
-        xz, xr, xh = (self._gate(now, letter, self.cell.gates) for letter in "zrh")
+        gates = self.cell.gates
+        xz, xr, xh = ((now, gates.index(letter)) for letter in "zrh")
         product = self._product(h, self.weights)
         if self.cell.linear_before_reset:
             bias = [self.extra["bias"]] if "bias" in self.extra else []
@@ -205,10 +211,10 @@ class _Recurrence:
                 reset = s.activate(0, arith.addf(xr, pr))
                 return [gru(s, arith.addf(xz, pz), arith.addf(xh, arith.mulf(reset, share)), h)]
 
-            pz, pr, ph = (self._gate(product, letter, self.cell.gates) for letter in "zrh")
+            pz, pr, ph = ((product, gates.index(letter)) for letter in "zrh")
             return self._state([xz, pz, xr, pr, xh, ph, *bias], old, make)
         # Weights of the candidate are a matrix of their own: it is multiplied by what the reset gate leaves.
-        pz, pr = (self._gate(product, letter, self.cell.gates.replace("h", "")) for letter in "zr")
+        pz, pr = ((product, gates.replace("h", "").index(letter)) for letter in "zr")
 
         def first(xr: mlir.Value, pr: mlir.Value, h: mlir.Value) -> list[mlir.Value]:
             return [arith.mulf(s.activate(0, arith.addf(xr, pr)), h)]
@@ -224,8 +230,11 @@ class _Recurrence:
     def _lstm(self, now: mlir.Value, old: Sequence[mlir.Value]) -> list[mlir.Value]:
         product = self._product(old[0], self.weights)
         letters = self.cell.gates
-        parts = [self._gate(value, letter, letters) for value in (now, product) for letter in letters]
-        peepholes = [self._peephole(letter) for letter in "iof"] if "peepholes" in self.extra else []
+        parts = [(value, gate) for value in (now, product) for gate in range(len(letters))]
+        peepholes: list[_Input] = []
+        if "peepholes" in self.extra:
+            values = _in_gates(self.extra["peepholes"], self.hidden)
+            peepholes += [(values, gate) for gate in range(3)]
 
         def make(*values: mlir.Value) -> list[mlir.Value]:
             xs, ps, peeps, c = values[:4], values[4:8], values[8 : 8 + len(peepholes)], values[8 + len(peepholes)]
@@ -239,10 +248,15 @@ class _Recurrence:
         (h,) = self._units([h], [self.element], lambda value: [value])
         return [h, h, cell]
 
-    def _peephole(self, letter: str) -> mlir.Value:
-        value = self.extra["peepholes"]
-        made = mlir.RankedTensorType.get([self.hidden], mlir.RankedTensorType(value.type).element_type)
-        return _slice(value, made, ["iof".index(letter) * self.hidden], [self.hidden])
+
+def _in_gates(value: mlir.Value, hidden: int) -> mlir.Value:
+    """A tensor whose last dimension is gates and units, as two dimensions."""
+    type_ = mlir.RankedTensorType(value.type)
+    shape = [*list(type_.shape)[:-1], type_.shape[-1] // hidden, hidden]
+    groups = [*([dim] for dim in range(type_.rank - 1)), [type_.rank - 1, type_.rank]]
+    dims = [tensor.dim(value, index_constant(dim)) for dim in range(type_.rank) if type_.is_dynamic_dim(dim)]
+    made = mlir.RankedTensorType.get(shape, type_.element_type)
+    return tensor.expand_shape(made, value, groups, dims, shape)
 
 
 def _slice(
@@ -254,12 +268,14 @@ def _slice(
 ) -> mlir.Value:
     """A part of a tensor, or the tensor with another part in its place."""
     dynamic = mlir.ShapedType.get_dynamic_size()
-    fixed = [[dynamic if isinstance(n, mlir.Value) else n for n in numbers] for numbers in (offsets, sizes)]
-    given = [[n for n in numbers if isinstance(n, mlir.Value)] for numbers in (offsets, sizes)]
+    fixed_offsets, fixed_sizes = (
+        [dynamic if isinstance(n, mlir.Value) else n for n in one] for one in (offsets, sizes)
+    )
+    given_offsets, given_sizes = ([n for n in one if isinstance(n, mlir.Value)] for one in (offsets, sizes))
     strides = [1] * len(offsets)
     if part is None:
-        return tensor.extract_slice(type_, whole, *given, [], *fixed, strides)
-    return tensor.insert_slice(part, whole, *given, [], *fixed, strides)
+        return tensor.extract_slice(type_, whole, given_offsets, given_sizes, [], fixed_offsets, fixed_sizes, strides)
+    return tensor.insert_slice(part, whole, given_offsets, given_sizes, [], fixed_offsets, fixed_sizes, strides)
 
 
 def _flat(operands: Sequence[mlir.Value]) -> list[mlir.Value]:

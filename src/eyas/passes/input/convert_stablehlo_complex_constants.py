@@ -52,7 +52,7 @@ def _complex(op: mlir.Operation, type_: mlir.RankedTensorType) -> mlir.Value:
 
 def _values(op: mlir.Operation, type_: mlir.RankedTensorType, dtype: type) -> tuple[np.ndarray, np.ndarray]:
     """Real and imaginary parts, one element each for a splat, read from the op's text."""
-    text = op.get_asm(large_elements_limit=1 << 30)
+    text = op.get_asm(large_elements_limit=1 << 30, use_local_scope=True)
     if packed := re.search(r'dense<"0x([0-9A-Fa-f]+)">', text):
         numbers = np.frombuffer(bytes.fromhex(packed.group(1)), dtype)
     else:

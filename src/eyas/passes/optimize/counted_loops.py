@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch_mlir import ir as mlir
 
 from eyas.ir.scalars import evaluate
-from eyas.ir.walk import defining_op, is_tensor
+from eyas.ir.walk import constant_int, defining_op, is_tensor
 
 # Steps that are computed one by one; longer loops stay as they are.
 _MOST_TRIPS = 1 << 16
@@ -40,11 +40,60 @@ class CountedLoop:
 
     @property
     def body(self) -> mlir.Block:
-        return self.op.regions[1].blocks[0]
+        return self.op.regions[-1].blocks[0]
 
     @property
     def end(self) -> mlir.Operation:
         return list(self.body.operations)[-1].operation
+
+    @property
+    def skipped(self) -> set[mlir.Operation]:
+        """Ops of the body that say which rows are read and written, and the last one."""
+        return {row.slice for row in [*self.reads, *self.rows.values()]} | {self.end}
+
+    def start(self, position: int) -> mlir.Value:
+        """What a carried tensor is in the first step."""
+        return self.op.operands[3 + position - 1 if self._is_for else self._place(position)]
+
+    def next(self, position: int) -> mlir.Value:
+        """What a carried tensor is in the next step."""
+        return self.end.operands[position - 1 if self._is_for else self._place(position)]
+
+    def result(self, position: int) -> mlir.Value:
+        """What a carried tensor is after the last step."""
+        return self.op.results[position - 1 if self._is_for else position]
+
+    @property
+    def _is_for(self) -> bool:
+        return self.op.name == "scf.for"
+
+    def _place(self, position: int) -> int:
+        before = self.op.regions[0].blocks[0]
+        condition = list(before.operations)[-1].operation
+        return list(before.arguments).index(condition.operands[1 + position])
+
+
+def counted_steps(op: mlir.Operation) -> CountedLoop | None:
+    """An `scf.for` from 0 in steps of 1, if nothing but rows of tensors depends on which step it is."""
+    lower, upper, step = (constant_int(value) for value in list(op.operands)[:3])
+    body = op.regions[0].blocks[0]
+    index, *carried = body.arguments
+    if lower != 0 or step != 1 or upper is None or not 0 < upper <= _MOST_TRIPS:
+        return None
+    if not all(is_tensor(value) and _is_static(value) for value in carried):
+        return None
+    outside: dict[mlir.Value, int] = {}
+    for value in {value for view in body.operations for value in view.operation.operands if not is_tensor(value)}:
+        if (known := constant_int(value)) is not None:
+            outside[value] = known
+    history = []
+    for trip in range(upper):
+        history.append({**outside, index: trip})
+        for view in list(body.operations)[:-1]:
+            evaluate(view.operation, history[-1])
+    end = list(body.operations)[-1].operation
+    places = {position: position - 1 for position in range(1, len(body.arguments))}
+    return _read(op, body, end, places, history)
 
 
 def counted_loop(op: mlir.Operation) -> CountedLoop | None:
@@ -59,9 +108,21 @@ def counted_loop(op: mlir.Operation) -> CountedLoop | None:
     history = _scalars(op, before, body, condition, end)
     if not history:
         return None
+    places = {position: list(before.arguments).index(value) for position, value in enumerate(carried)}
+    return _read(op, body, end, places, history)
+
+
+def _read(
+    op: mlir.Operation,
+    body: mlir.Block,
+    end: mlir.Operation,
+    places: dict[int, int],
+    history: list[dict[mlir.Value, int]],
+) -> CountedLoop | None:
+    """What a loop does whose scalars are known; `places` say which operand of the body's end each argument is next."""
     reads, rows = [], {}
     for position, argument in enumerate(body.arguments):
-        row = _written_row(argument, end, carried, before, position, history) if is_tensor(argument) else None
+        row = _written_row(argument, end, places[position], history) if is_tensor(argument) else None
         if row is not None:
             rows[position] = row
     for view in body.operations:
@@ -153,9 +214,7 @@ def _row(
 def _written_row(
     argument: mlir.Value,
     end: mlir.Operation,
-    carried: list[mlir.Value],
-    before: mlir.Block,
-    position: int,
+    target: int,
     history: list[dict[mlir.Value, int]],
 ) -> Row | None:
     """The one use of a carried tensor: every step writes a row of it, and all steps together write all of it."""
@@ -163,7 +222,6 @@ def _written_row(
     if len(uses) != 1 or uses[0].owner.operation.name != "tensor.insert_slice" or uses[0].operand_number != 1:
         return None
     insert = uses[0].owner.operation
-    target = list(before.arguments).index(carried[position])
     only = list(insert.results[0].uses)
     if len(only) != 1 or only[0].owner.operation != end or only[0].operand_number != target:
         return None

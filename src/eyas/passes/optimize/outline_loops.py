@@ -9,24 +9,30 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import func
 
+from eyas.codegen.backends import backend_of
 from eyas.dialects import flow
-from eyas.ir import Pass
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.dispatch.grouping import indexing_maps
-from eyas.passes.optimize.counted_loops import CountedLoop, counted_loop
+from eyas.passes.optimize.counted_loops import CountedLoop, counted_steps
 from eyas.passes.optimize.evaluate_constants import constant_ops
+from eyas.passes.targeted import TargetedPass
+
+# Ops of a step that the strategy `recurrence` reads.
+_OPS_OF_STEPS = ("arith.", "linalg.", "math.", "tensor.e", "tensor.insert_slice", "tensor.collapse_shape", "scf.yield")
+_WORDS = 4  # bytes of a weight
 
 
 @dataclass(frozen=True)
-class OutlineLoops(Pass):
+class OutlineLoops(TargetedPass):
     """Makes a function of the body of a loop that counts, and a call of that for all steps.
 
-    A loop that stays in one dispatch runs as scalar code on one core. As a function the body is optimised like any
-    program: products with packed weights, gates fused, and one recording that every step submits. A step takes rows of
-    what the loop reads, and the state, and gives rows and the next state. Loops with little work stay as they are: a
-    submission costs more than they do.
+    As a function the body is optimised like any program: products with packed weights, gates fused, and one recording
+    that every step submits. A step takes rows of what the loop reads, and the state, and gives rows and the next state.
+    All cores work on a step then. Loops with little work stay as they are: a submission costs more than they do. Where
+    there is the strategy `recurrence`, that is also what one core does as well: steps whose weights its cache holds, if
+    rows of the batch or other loops of the kind keep the other cores busy, and steps of a few microseconds.
 
-        %r:2 = scf.while (%i = 0, %h = %a, %ys = %z) {...} do {    %r:2 = call @main_loop_0_steps(%xs, %a)
+        %r:2 = scf.for %i = 0 to 300 iter_args(%h = %a, %ys = %z) {    %r:2 = call @main_loop_0_steps(%xs, %a)
           %x = tensor.extract_slice %xs[%i, 0] ...            =>       {flow.loop = @main_loop_0, flow.trips = 300, ...}
           ...                                                      func @main_loop_0(%x, %h) { ... return %new }
           tensor.insert_slice %new into %ys[%i, 0] ... }
@@ -34,32 +40,44 @@ class OutlineLoops(Pass):
 
     name: ClassVar[str] = "outline-loops"
     min_work: int = 8192
+    min_work_of_cores: int = 120_000
+    disable: tuple[str, ...] = ()
 
     def run(self, module: mlir.Module) -> None:
         for function in functions(module):
             prefix = mlir.StringAttr(function.attributes["sym_name"]).value
             ordinal = 0
             for view in list(entry_block(function).operations):
-                if view.operation.name != "scf.while":
+                if view.operation.name != "scf.for":
                     continue
-                loop = counted_loop(view.operation)
-                if loop is not None and loop.trips > 1 and _work(loop.body) >= self.min_work:
+                loop = counted_steps(view.operation)
+                if loop is not None and loop.trips > 1 and self._is_worth(loop):
                     ordinal += _Outlining(module, loop, f"{prefix}_loop_{ordinal}").run()
+
+    def _is_worth(self, loop: CountedLoop) -> bool:
+        work = _work(loop.body)
+        ops = [view.operation.name for view in loop.body.operations]
+        strategies = [strategy.name for strategy in backend_of(self.target).strategies]
+        if "recurrence" not in strategies or "recurrence" in self.disable or not all(map(_is_of_steps, ops)):
+            return work >= self.min_work
+        rows = _rows(loop)
+        apart = rows * (1 + _neighbours(loop))
+        fits = work // max(rows, 1) * _WORDS <= self.target.caches.l2_bytes
+        return self.target.cores > 1 and work >= self.min_work_of_cores and not (apart >= self.target.cores and fits)
 
 
 class _Outlining:
     def __init__(self, module: mlir.Module, loop: CountedLoop, name: str):
         self.module, self.loop, self.name = module, loop, name
-        self.skipped = {row.slice for row in [*loop.reads, *loop.rows.values()]} | {loop.end}
+        self.skipped = loop.skipped
         self.constant = constant_ops(loop.op.block)
 
     def run(self) -> bool:
         loop, op = self.loop, self.loop.op
         sources = {position: _unshaped(row.slice.operands[0]) for position, row in loop.rows.items()}
-        following = {position: _unshaped(self._next(position)) for position in loop.states}
+        following = {position: _unshaped(loop.next(position)) for position in loop.states}
         captured = self._captured([*sources.values(), *following.values()])
-        has_counts = any(list(result.uses) for result in op.results if not is_tensor(result))
-        if captured is None or has_counts:
+        if captured is None:
             return False
         arguments = [
             *(row.slice.results[0] for row in loop.reads),
@@ -89,15 +107,9 @@ class _Outlining:
         for key, value in attributes.items():
             call.attributes[key] = value
         for position, new in zip([*loop.rows, *loop.states], call.results, strict=True):
-            op.results[position].replace_all_uses_with(new)
+            loop.result(position).replace_all_uses_with(new)
         op.erase()
         return True
-
-    def _next(self, position: int) -> mlir.Value:
-        """What a carried tensor is in the next step."""
-        before = self.loop.op.regions[0].blocks[0]
-        condition = list(before.operations)[-1].operation
-        return self.loop.end.operands[list(before.arguments).index(condition.operands[1 + position])]
 
     def _captured(self, given: list[mlir.Value]) -> list[mlir.Value] | None:
         """Tensors from outside that the body uses or gives and that are no constants; None where one is of unknown
@@ -157,11 +169,7 @@ class _Outlining:
 
     def _make_call(self, captured: list[mlir.Value]) -> func.CallOp:
         loop = self.loop
-        before = loop.op.regions[0].blocks[0]
-        condition = list(before.operations)[-1].operation
-        starts = [
-            loop.op.operands[list(before.arguments).index(condition.operands[1 + position])] for position in loop.states
-        ]
+        starts = [loop.start(position) for position in loop.states]
         operands = [*(row.slice.operands[0] for row in loop.reads), *starts, *captured]
         types = [loop.body.arguments[position].type for position in [*loop.rows, *loop.states]]
         steps = f"{self.name}_steps"
@@ -169,6 +177,29 @@ class _Outlining:
             func.FuncOp(steps, ([value.type for value in operands], types), visibility="private")
         with mlir.InsertionPoint(loop.op):
             return func.CallOp(types, mlir.FlatSymbolRefAttr.get(steps), operands)
+
+
+def _is_of_steps(name: str) -> bool:
+    return name.startswith(_OPS_OF_STEPS)
+
+
+def _rows(loop: CountedLoop) -> int:
+    """Rows of the batch: the first dimension of what steps give."""
+    shapes = [mlir.RankedTensorType(loop.body.arguments[position].type).shape for position in loop.states]
+    return min((shape[0] for shape in shapes if len(shape) > 1), default=1)
+
+
+def _neighbours(loop: CountedLoop) -> int:
+    """Loops right before and after this one that are independent of it: the other direction of the same layer."""
+    found, before = 0, True
+    made, needed = set(loop.op.results), set(nested_operands(loop.op))
+    for view in loop.op.block.operations:
+        op = view.operation
+        if op == loop.op:
+            before = False
+        elif op.name == "scf.for":
+            found += not (needed & set(op.results) if before else made & set(nested_operands(op)))
+    return min(found, 1)
 
 
 def _note_values(op: mlir.Operation, values: set[mlir.Value]) -> None:

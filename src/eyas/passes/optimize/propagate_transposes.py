@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -49,8 +50,15 @@ class PropagateTransposes(Pass):
         changed = True
         while changed:
             changed = False
-            for op in find_ops(module, "linalg.transpose"):
-                changed |= _simplify(op.operation)
+            waiting = deque(op.operation for op in find_ops(module, "linalg.transpose"))
+            while waiting:
+                op = waiting.popleft()
+                if (replacement := _simplify(op)) is None:
+                    continue
+                changed = True
+                # At once, and not in another round over the whole program: the op for its other users, and the
+                # transpose behind what was its user.
+                waiting += [op, *replacement]
             run_upstream(module, "canonicalize")
         run_upstream(module, "cse")
         for op in find_ops(module, "linalg.transpose", "flow.reshape"):
@@ -58,11 +66,12 @@ class PropagateTransposes(Pass):
         run_upstream(module, "canonicalize,cse")
 
 
-def _simplify(op: mlir.Operation) -> bool:
-    """Applies one rule. What is replaced stays behind without users, and later clean-up removes it."""
+def _simplify(op: mlir.Operation) -> list[mlir.Operation] | None:
+    """Applies one rule; returns the transposes that it left, or None if no rule applies. What is replaced stays behind
+    without users, and later clean-up removes it."""
     uses = list(op.results[0].uses)
     if not uses:
-        return False
+        return None
     permutation = permutation_of(op)
     for use in uses:
         user = use.owner.operation
@@ -70,12 +79,22 @@ def _simplify(op: mlir.Operation) -> bool:
             continue
         with mlir.InsertionPoint(user), user.location:
             rule = _RULES.get(user.name)
+            users = [(use.owner, use.operand_number) for result in user.results for use in result.uses]
             if rule is not None and rule(op, user, permutation):
-                return True
-    if _moves_unit_dims_only(op, permutation):  # last: a reshape stops at the next op
+                made = dict.fromkeys(defining_op(owner.operands[number]) for owner, number in users)
+                return [one for one in made if one is not None and one.name == "linalg.transpose"]
+    if _moves_unit_dims_only(op, permutation) and _is_used(op):  # last: a reshape stops at the next op
         _replace_by_reshape(op)
-        return True
-    return False
+        return []
+    return None
+
+
+def _is_used(op: mlir.Operation) -> bool:
+    """Whether an op has a user that was not replaced."""
+    return any(
+        not (owner := use.owner.operation).results or any(list(result.uses) for result in owner.results)
+        for use in op.results[0].uses
+    )
 
 
 def _moves_unit_dims_only(op: mlir.Operation, permutation: list[int]) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from eyas.frontends.torch.convolution import convolution_backward  # noqa: E402
+from eyas.frontends.torch.convolution import convolution_backward, transposed_convolution  # noqa: E402
 
 CASES = [
     # rank, channels in, channels out, groups, kernel, stride, padding, dilation, size
@@ -42,8 +42,13 @@ def test_gradients(case, transposed):
         torch.testing.assert_close(mine, theirs)
 
 
-def test_only_what_is_asked_for():
-    x, weight = torch.randn(1, 2, 5), torch.randn(3, 2, 3)
-    rest = ([1], [0], [1], False, [0], 1)
-    made = convolution_backward(torch.randn(1, 3, 3), x, weight, None, *rest, [False, True, False])
-    assert made[0] is None and made[1].shape == weight.shape and made[2] is None
+@pytest.mark.parametrize("case", [case for case in CASES if case[3] > 1])
+def test_transposed_with_groups(case):
+    rank, inputs, outputs, groups, kernel, stride, padding, dilation, size = case
+    torch.manual_seed(0)
+    x = torch.randn(2, inputs, *range(size, size + rank), dtype=torch.float64)
+    weight = torch.randn(inputs, outputs // groups, *[kernel] * rank, dtype=torch.float64)
+    bias = torch.randn(outputs, dtype=torch.float64)
+    rest = ([stride], [min(padding, 1)], [dilation], True, [stride - 1] * rank, groups)
+    made = transposed_convolution(x, weight, bias, *rest)
+    torch.testing.assert_close(made, torch.ops.aten.convolution(x, weight, bias, *rest))

@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
 from eyas.frontends import import_model  # noqa: E402
+from eyas.frontends.torch.decompositions import decomposition_table  # noqa: E402
 from eyas.verification.oracle import evaluate  # noqa: E402
 
 
@@ -92,3 +93,27 @@ def test_half_types_reduce_in_f32():
         assert "arith.addf" in program.as_text()
         reductions = [line for line in program.as_text().splitlines() if "arith.addf" in line]
         assert all("f32" in line and "bf16" not in line for line in reductions), reductions
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.new_zeros(4, 2),
+        lambda x: x.new_full((3,), 2.0),
+        lambda x: torch.zeros(5),
+        lambda x: torch.full((5,), 2.0),
+        lambda x: torch.ones(2, dtype=torch.complex64).real,
+        lambda x: torch.ops.aten.unfold_backward(x, [1, 10], 1, 4, 2),
+    ],
+)
+def test_memory_is_filled_once(make):
+    """What makes memory and what fills it are taken apart into each other by torch."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return make(x)
+
+    program = torch.export.export(Model(), (torch.randn(1, 4, 4),), strict=False)
+    made = program.run_decompositions(decomposition_table())
+    fills = [node for node in made.graph.nodes if "full" in str(node.target) or "empty" in str(node.target)]
+    assert len(fills) <= 1

@@ -12,6 +12,7 @@ import torch.nn.functional as F  # noqa: E402, N812
 
 from eyas.frontends.torch import gradients  # noqa: E402
 from eyas.frontends.torch.gradients.autograd import gradients as differentiate  # noqa: E402
+from eyas.frontends.torch.rare import trilinear  # noqa: E402
 from eyas.frontends.torch.sampling import grid_sampler  # noqa: E402
 
 aten = torch.ops.aten
@@ -152,9 +153,27 @@ def test_samples_of_images(sizes, modes):
                 assert got[0] is None
 
 
+@pytest.mark.parametrize(("causal", "masked", "scale"), [(False, False, None), (True, False, 0.3), (False, True, None)])
+def test_attention(causal, masked, scale):
+    query, key, value = random(2, 3, 5, 4), random(2, 3, 6, 4), random(2, 3, 6, 4)
+    mask = random(5, 6) if masked else None
+    options = {"attn_mask": mask, "scale": scale}
+    out, sums = aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, causal, **options)
+    op = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+    args = (random(*out.shape), query, key, value, out, sums, 0.0, causal)
+    for got, want in zip(TABLE[op](*args, **options), op(*args, **options), strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-9)
+
+
 def test_results_without_gradients_count_for_nothing():
     x, y = random(3), random(3)
     made = differentiate(lambda x, y: (x * y, x + y, x > 0), (x, y), (True, False), (None, torch.ones(3), None))
     assert torch.equal(made[0], torch.ones(3, dtype=torch.float64)) and made[1] is None
     (zeros,) = differentiate(lambda x: x.detach() * 1, (x,), (True,), (torch.ones(3),))
     assert torch.equal(zeros, torch.zeros_like(x))
+
+
+@pytest.mark.parametrize("sums", [[2], [2, 3], [0], []])
+def test_products_of_three(sums):
+    given = (random(3, 4), random(5, 4, 2), random(3, 2), [1, 3], [0], [1, 2], sums)
+    torch.testing.assert_close(trilinear(*given), aten._trilinear(*given))

@@ -56,3 +56,16 @@ def test_values_for_masks_that_may_be_empty():
     for choice in (torch.randint(0, 2, (4, 3)), torch.ones(4, 3, dtype=torch.int64), torch.zeros(4, 3).long()):
         for ours, theirs in zip(module(x, choice), model(x, choice), strict=True):
             torch.testing.assert_close(ours, theirs)
+
+
+def test_positions_of_32_bits():
+    """The gradient of `unfold` adds windows at such positions, beside a dimension that is taken whole."""
+
+    def model(x, places):
+        windows = torch.ops.aten.unfold_backward(x, [2, 9], 1, 4, 2)
+        added = torch.ops.aten.index_put(x, [None, places], x[:, :2], True)
+        return windows, added, x.index_put((places,), x[:1])
+
+    x, places = torch.randn(2, 3, 4), torch.tensor([1, 1], dtype=torch.int32)
+    for ours, theirs in zip(eyas.compile(model, (x, places))(x, places), model(x, places.long()), strict=True):
+        torch.testing.assert_close(ours, theirs)

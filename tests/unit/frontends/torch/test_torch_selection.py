@@ -76,3 +76,32 @@ def test_distances(p):
     y = torch.randn(2, 4, 7)
     torch.testing.assert_close(selection.distances(X, y, p), torch.cdist(X, y, p), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(selection.pairwise_distances(X, p), torch.nn.functional.pdist(X, p))
+
+
+def test_running_extremes_along_a_dynamic_dimension():
+    import eyas
+
+    def extremes(x):
+        return torch.cummax(x, 0), torch.cummin(x, 0), torch.cummax(x.nan_to_num().long(), 0)
+
+    x = torch.tensor([[1, 3, 3, float("nan"), 2, float("nan"), 5], [5, 4, 5, 6, 6, 1, 7]]).T.contiguous()
+    shapes = ({0: torch.export.Dim("n")},)
+    module = eyas.compile(extremes, (x,), dynamic_shapes=shapes, device="local-sync", progress=False)
+    for given in (x, x[:3], torch.randn(20, 2).round()):
+        for pair, wanted in zip(module(given), extremes(given), strict=True):
+            torch.testing.assert_close(tuple(pair), tuple(wanted), equal_nan=True)
+
+
+def test_medians_along_a_dynamic_dimension():
+    import eyas
+
+    def medians(x):
+        whole = x.nan_to_num().long()
+        return torch.median(x), *torch.median(x, 0), *torch.nanmedian(x, 0), *torch.median(whole, 0)
+
+    x = torch.randn(5, 3)
+    x[2, 1] = float("nan")
+    shapes = ({0: torch.export.Dim("n")},)
+    module = eyas.compile(medians, (x,), dynamic_shapes=shapes, device="local-sync", progress=False)
+    for given in (x, torch.randn(8, 3), torch.randn(1, 3)):
+        torch.testing.assert_close(tuple(module(given)), medians(given), equal_nan=True)

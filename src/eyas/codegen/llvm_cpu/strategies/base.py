@@ -55,7 +55,8 @@ class NestStrategy(nests.NestStrategy, Strategy):
         if tile is None:
             return ""
         panels = " panels" if self.schedule.packed else " staged" if self.schedule.staged else ""
-        return f"width={tile.width} vectors={tile.vectors} rows={tile.unroll}{panels}"
+        dot = f" dot={tile.dot}" if tile.dot > 1 else ""
+        return f"width={tile.width} vectors={tile.vectors} rows={tile.unroll}{dot}{panels}"
 
     def remarks(self, target: Target) -> list[str]:
         return remarks(self.kernel, self.schedule, target)

@@ -18,6 +18,7 @@ from eyas.codegen.common.panels import why_not_packed
 from eyas.codegen.common.schedule import GridAxis, Panels, Schedule, Tile
 from eyas.codegen.common.sizes import ZERO, Size, product
 from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.llvm_cpu.dot import why_no_dots
 from eyas.codegen.llvm_cpu.schedule import nest_is_scalar
 from eyas.codegen.llvm_cpu.staging import why_not_staged
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
@@ -48,7 +49,8 @@ class Contraction(NestStrategy):
         rows_loop = _rows_loop(nest, lanes)
         if rows_loop is None and not _is_matrix_vector(nest, lanes):
             return "no operand is reused between rows"
-        tile = register_tile(nest, lanes, rows_loop, target)
+        dot = _dot(nest, replace(lanes, unroll_loop=rows_loop), target)
+        tile = replace(register_tile(nest, lanes, rows_loop, target, spare=3 if dot == 4 else 0), dot=dot)
         weights = panel_operand(nest, tile)
         if weights is None:
             return cls(kernel, Schedule((tile,), distribute(kernel, [tile], target)))
@@ -88,9 +90,19 @@ def packable_weights(kernel: Kernel, schedule: Schedule) -> tuple[Panels, ...]:
     return (Panels(binding, schedule.tiles[0].lanes),)
 
 
-def register_tile(nest: Nest, lanes: Tile, rows_loop: int | None, target: Target) -> Tile:
-    """Rows and vectors that fill the register file but not more, and divide the extents well."""
-    budget = target.vector_registers - 3
+def _dot(nest: Nest, tile: Tile, target: Target) -> int:
+    """How many products of neighbours one instruction adds up."""
+    return next((group for group in _dots(target) if why_no_dots(nest, tile, group) is None), 1)
+
+
+def _dots(target: Target) -> tuple[int, ...]:
+    most = getattr(target, "integer_dot", 1)
+    return tuple(group for group in (4, 2) if group <= most)
+
+
+def register_tile(nest: Nest, lanes: Tile, rows_loop: int | None, target: Target, spare: int = 0) -> Tile:
+    """Rows and vectors that fill the register file but not more (with some to spare), and divide the extents well."""
+    budget = target.vector_registers - 3 - spare
     best: tuple[float, Tile] | None = None
     assert lanes.loop is not None
     across_lanes = lanes.loop in nest.reductions

@@ -24,25 +24,27 @@ class Attention(BlocksOfRows, NestStrategy):
     @classmethod
     def tile(cls, kernel: Kernel, number: int, target: Target) -> Tile:
         del target
-        return _tile(kernel, number)
+        return tile_of_rows(kernel, number)
 
     @property
     def emitters(self) -> list[type[NestEmitter]]:
         pairs = zip(self.kernel.nests, self.schedule.tiles, strict=True)
-        return [ProductEmitter if _is_product(nest, tile) else NestEmitter for nest, tile in pairs]
+        return [ProductEmitter if is_product(nest, tile) else NestEmitter for nest, tile in pairs]
 
 
-def _is_product(nest: Nest, tile: Tile) -> bool:
+def is_product(nest: Nest, tile: Tile) -> bool:
+    """Whether a nest under a tile is a product for the machine's instruction."""
     lane = tile.loop
     return lane is not None and isinstance(product_of(nest, lane, tile.unroll_loop), Product)
 
 
-def _tile(kernel: Kernel, number: int) -> Tile:
+def tile_of_rows(kernel: Kernel, number: int) -> Tile:
+    """The tile of a nest whose rows run in blocks with those of others."""
     nest = kernel.nests[number]
     common = kernel.common_of(number)
     own = [loop for loop in nest.parallel if loop >= common]
     if number >= kernel.first and nest.reductions:
-        tile = product_tile(nest, own, rows=[kernel.shared, *own], block=kernel.block)
+        tile = product_tile(nest, own, rows=[kernel.shared, *own] if kernel.block else own, block=kernel.block)
         if not isinstance(tile, str):
             return tile
     return choose_tile(kernel, number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
@@ -74,15 +74,14 @@ def attention(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 
 def multi_head_attention(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """A past is put before the keys; or it is a buffer, where the one new key has a place."""
     if not is_ready(node, b):
         return None
-    if node.op_type == "DecoderMaskedMultiHeadAttention":
-        refuse_attributes(node, b, past_present_share_buffer=0)
-        refuse_inputs(node, b, past_sequence_length=7, beam_width=8, cache_indirection=9)
-        bias, mask, added, past_key, past_value = (operand(node, place) for place in (10, 3, 4, 5, 6))
-    else:
-        refuse_inputs(node, b, past_sequence_length=8, cache_indirection=9)
-        bias, mask, added, past_key, past_value = (operand(node, place) for place in range(3, 8))
+    decoder = node.op_type == "DecoderMaskedMultiHeadAttention"
+    places = (10, 3, 4, 5, 6) if decoder else range(3, 8)
+    bias, mask, added, past_key, past_value = (operand(node, place) for place in places)
+    held = operand(node, 7 if decoder else 8)
+    refuse_inputs(node, b, cache_indirection=9)
     query, key, value = (operand(node, place) for place in range(3))
     floats = Floats(b.type_of(query), b)
     heads = attribute(node, "num_heads", 1)
@@ -93,7 +92,19 @@ def multi_head_attention(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     rows = b.size(query, 1)
     length = b.size(key, 2 if b.rank_of(key) == 4 else 1) if key else rows
     before: Size = 0
-    if past_key:
+    valid = ""
+    if past_key and held:
+        if rows != 1:
+            refuse(node, b, f"its past is a buffer, and its queries have {rows} rows; 1 is what is known")
+        length = b.size(past_key, 2)
+        last, place = b.cast(held, TensorProto.INT64), positions(length, b)
+        valid = b.add("LessOrEqual", place, last)
+        is_new = b.reshape(b.add("Equal", place, last), [-1, 1])
+        k, v = (
+            b.add("Where", is_new, new, floats.read(old))
+            for old, new in zip((past_key, past_value), (k, v), strict=True)
+        )
+    elif past_key:
         before = b.size(past_key, 2)
         k, v = (
             b.add("Concat", floats.read(old), new, axis=2)
@@ -101,7 +112,10 @@ def multi_head_attention(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         )
     computed = Floats(floats.computed, b)
     form = _Form(node, query, rows, length, before, depth, computed)
-    mixed, weights = attend(q, k, v, rows, heads, heads, form.scores(mask, added), computed)
+    scores = form.scores(mask, added)
+    if valid:
+        scores = replace(scores, allowed=valid)
+    mixed, weights = attend(q, k, v, rows, heads, heads, scores, computed)
     return results(node, *(floats.write(one) for one in (mixed, k, v, weights)))
 
 

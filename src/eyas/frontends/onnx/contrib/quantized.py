@@ -17,6 +17,11 @@ def _read(value: str, scale: str, zero: str, b: Builder) -> str:
     return b.add("DequantizeLinear", value, *scalars([scale, zero], b))
 
 
+def _read_at(node: onnx.NodeProto, place: int, b: Builder) -> str:
+    """A tensor with its scale and zero point, which follow it."""
+    return _read(node.input[place], node.input[place + 1], operand(node, place + 2), b)
+
+
 def _write(value: str, scale: str, zero: str, like: str, b: Builder) -> list[str]:
     """Quantised as `like` is where there is no zero point to say it."""
     if not zero:
@@ -69,14 +74,14 @@ def concat(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if not is_ready(node, b):
         return None
     scale, zero = node.input[:2]
-    parts = [_read(*node.input[place : place + 3], b) for place in range(2, len(node.input), 3)]
+    parts = [_read_at(node, place, b) for place in range(2, len(node.input), 3)]
     return _write(b.add("Concat", *parts, axis=attribute(node, "axis", 0)), scale, zero, node.input[2], b)
 
 
 def where(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if not is_ready(node, b):
         return None
-    chosen = b.add("Where", node.input[0], *(_read(*node.input[place : place + 3], b) for place in (1, 4)))
+    chosen = b.add("Where", node.input[0], *(_read_at(node, place, b) for place in (1, 4)))
     return _write(chosen, node.input[7], node.input[8], node.input[1], b)
 
 

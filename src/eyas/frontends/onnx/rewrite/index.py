@@ -28,7 +28,34 @@ def _end(end: int, size: int, step: int) -> int | None:
     return None if step < 0 and end < -size else end
 
 
-def pad_wrapped(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+def pad(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Negative pads cut; pads that repeat the tensor's own elements are gathers along each axis."""
+    pads = b.value_of(operand(node, 1)) if operand(node, 1) else None
+    if pads is not None and b.opset >= 13 and b.rank_of(node.input[0]) is not None and min(pads, default=0) < 0:
+        return _cut(node, pads, b)
+    return _pad_wrapped(node, b)
+
+
+def _cut(node: onnx.NodeProto, pads: np.ndarray, b: Builder) -> list[str] | None:
+    """Cut first, pad then. Cuts and pads of one axis would meet in modes that repeat elements."""
+    rank = b.rank_of(node.input[0])
+    assert rank is not None
+    axes = b.value_of(operand(node, 3)) if operand(node, 3) else np.arange(rank)
+    if axes is None:
+        return None
+    before, after = np.split(pads.astype(np.int64), 2)
+    if attribute(node, "mode", "constant") != "constant" and (before * after < 0).any():
+        return None
+    ends = np.where(after < 0, after, np.iinfo(np.int64).max)
+    cut = [b.constant(part, np.int64) for part in (np.maximum(-before, 0), ends, axes)]
+    value = b.add("Slice", node.input[0], *cut)
+    if (pads <= 0).all():
+        return [value]
+    kept = b.constant(np.maximum(pads, 0), np.int64)
+    return [b.add("Pad", value, kept, *node.input[2:], mode=attribute(node, "mode", "constant"))]
+
+
+def _pad_wrapped(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Pads that repeat the tensor's own elements are gathers along each axis."""
     modes = {"wrap": "wrap", "reflect": "reflect", "edge": "edge"}
     mode, shape = modes.get(attribute(node, "mode", "constant")), b.shape_of(node.input[0])
@@ -68,18 +95,30 @@ def gather_nothing(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def scatter_elements(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Reductions by maximum and minimum are known of ScatterND, whose indices are whole positions."""
-    data, shape = b.shape_of(node.input[0]), b.shape_of(node.input[1])
-    if attribute(node, "reduction", "none") not in ("max", "min") or data is None or shape is None:
+    rank = b.rank_of(node.input[0])
+    if attribute(node, "reduction", "none") not in ("max", "min") or not rank or b.rank_of(node.input[1]) != rank:
         return None
-    axis = attribute(node, "axis", 0) % len(data)
+    axis = attribute(node, "axis", 0) % rank
     given = b.cast(node.input[1], onnx.TensorProto.INT64)
-    size = b.constant(data[axis], np.int64)
+    size = b.size(node.input[0], axis)
+    size = b.constant(size, np.int64) if isinstance(size, int) else b.reshape(size, [])
     given = b.add("Where", b.add("Less", given, b.constant(0, np.int64)), b.add("Add", given, size), given)
-    grid = np.indices(shape)
-    columns = [b.constant(np.ascontiguousarray(grid[i])[..., None], np.int64) for i in range(len(shape))]
-    columns[axis] = b.reshape(given, [*shape, 1])
-    places = b.add("Concat", *columns, axis=len(shape))
+    columns = [given if at == axis else _positions(node.input[1], at, rank, b) for at in range(rank)]
+    last = b.constant([rank], np.int64)
+    places = b.add("Concat", *(b.add("Unsqueeze", column, last) for column in columns), axis=rank)
     return [b.add("ScatterND", node.input[0], places, node.input[2], reduction=attribute(node, "reduction", "none"))]
+
+
+def _positions(like: str, axis: int, rank: int, b: Builder) -> str:
+    """For each element of a value its position along an axis."""
+    shape = b.shape_of(like)
+    if shape is not None:
+        return b.constant(np.ascontiguousarray(np.indices(shape)[axis]), np.int64)
+    zero, one = b.constant(0, np.int64), b.constant(1, np.int64)
+    size = b.size(like, axis)
+    end = b.constant(size, np.int64) if isinstance(size, int) else b.reshape(size, [])
+    line = b.reshape(b.add("Range", zero, end, one), [-1 if at == axis else 1 for at in range(rank)])
+    return b.add("Expand", line, b.add("Shape", like))
 
 
 def einsum(node: onnx.NodeProto, b: Builder) -> list[str] | None:

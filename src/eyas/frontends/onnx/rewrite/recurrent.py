@@ -115,7 +115,9 @@ class _Layer:
         x = b.transpose(self.node.input[0], [1, 0, 2]) if self.by_batch else self.node.input[0]
         x = b.reshape(x, [-1, self.sizes.inputs])
         direction = attribute(self.node, "direction", "forward")
-        runs = [self._run(x, one, direction == "reverse" or one.direction == 1) for one in weights]
+        # First all products, so that both directions can run at the same time.
+        prepared = [self._prepare(x, one, direction == "reverse" or one.direction == 1) for one in weights]
+        runs = [self._run(*one) for one in prepared]
         rows = b.add("Concat", *(run[0] for run in runs), axis=1)
         last = [b.add("Concat", *(run[1 + k] for run in runs), axis=0) for k in range(len(runs[0]) - 1)]
         if self.by_batch:
@@ -123,8 +125,8 @@ class _Layer:
             last = [b.transpose(value, [1, 0, 2]) for value in last]
         return [value for name, value in zip(self.node.output, [rows, *last], strict=False) if name]
 
-    def _run(self, x: str, weights: _Weights, backward: bool) -> list[str]:
-        """One direction: [steps, 1, batch, hidden] rows and the last states as [1, batch, hidden]."""
+    def _prepare(self, x: str, weights: _Weights, backward: bool) -> tuple[list[str], Cell]:
+        """The operands of one direction, and what it computes."""
         b, s, op = self.b, self.sizes, self.node.op_type
         gates = _GATES[op]
         given = b.add("MatMul", x, weights.from_inputs)
@@ -157,14 +159,13 @@ class _Layer:
             self.resets_after,
             bool(attribute(self.node, "input_forget", 0)),
         )
-        results = b.add_many(
-            "EyasRecurrence",
-            1 + len(states),
-            *(given, recurrence, *states, *operands.values()),
-            domain=DOMAIN,
-            cell=cell.as_text(),
-        )
-        shapes = [[s.steps_type, s.batch_type, s.hidden], *[[s.batch_type, s.hidden]] * len(states)]
+        return [given, recurrence, *states, *operands.values()], cell
+
+    def _run(self, operands: list[str], cell: Cell) -> list[str]:
+        """One direction: [steps, 1, batch, hidden] rows and the last states as [1, batch, hidden]."""
+        b, s = self.b, self.sizes
+        results = b.add_many("EyasRecurrence", 1 + cell.states, *operands, domain=DOMAIN, cell=cell.as_text())
+        shapes = [[s.steps_type, s.batch_type, s.hidden], *[[s.batch_type, s.hidden]] * cell.states]
         for name, shape in zip(results, shapes, strict=True):
             b.declare_type(name, helper.make_tensor_type_proto(self.kind, shape))
         rows, *last = results

@@ -64,7 +64,7 @@ _RULES = {
     "NonMaxSuppression": "rewrite.detect:non_max_suppression",
     "Multinomial": "rewrite.random:multinomial",
     "Neg": "rewrite.rare:negative_integer",
-    "Pad": "rewrite.index:pad_wrapped",
+    "Pad": "rewrite.index:pad",
     "QLinearConv": "rewrite.integer:q_linear_conv",
     "QLinearMatMul": "rewrite.integer:q_linear_mat_mul",
     "QuantizeLinear": "rewrite.quantize:quantize_linear",

@@ -27,7 +27,10 @@ _LONGEST_NAME = 120
 
 
 def is_open(model: OnnxModel) -> bool:
-    """Whether onnx's inference left sizes, ranks or types of the graph unknown."""
+    """Whether sizes, ranks or types of the graph are unknown, of its inputs or of what onnx infers."""
+    constants = {tensor.name for tensor in model.proto.graph.initializer}
+    if any(value.name not in constants and not _is_static(value.type) for value in model.proto.graph.input):
+        return True
     for graph in all_graphs(model.proto.graph):
         typed = {value.name: value.type for value in [*graph.value_info, *graph.output, *graph.input]}
         for node in graph.node:
@@ -106,7 +109,9 @@ class _Graph:
             if outputs and not live.intersection(outputs):
                 for name in outputs:
                     if name in self.wanted:
-                        kept.append(self.sizes(name, self.wanted[name]))
+                        made = self.computed(name, self.wanted[name])
+                        kept.extend(reversed(made))
+                        self.need(made[0].input, live)
                 continue
             before = self.plain(node)
             kept.append(node)
@@ -130,10 +135,26 @@ class _Graph:
             else:
                 live.add(name)
 
+    def computed(self, name: str, value: Value) -> list[onnx.NodeProto]:
+        """The nodes that compute a value of integers, or of truths, which are integers that are not zero."""
+        if kind_of(value.data_type) == "i64":
+            return [self.sizes(name, value)]
+        assert value.elements is not None
+        numbers = np.empty(value.elements.shape, object)
+        for at in np.ndindex(*numbers.shape):
+            numbers[at] = ex.select(value.elements[at], 1, 0, "i64")
+        if name not in self.typed:
+            self.infos.append(helper.make_tensor_value_info(name, value.data_type, value.elements.shape))
+        counted = self.sizes(f"{name}_number", Value(TensorProto.INT64, value.shape, numbers))
+        return [
+            counted,
+            helper.make_node("Cast", [counted.output[0]], [name], name=f"{name}_truth", to=TensorProto.BOOL),
+        ]
+
     def can_compute(self, name: str, position: int) -> bool:
-        """Whether a value consists of integers that follow from dimensions that can be read at a place."""
+        """Whether a value consists of integers or truths that follow from dimensions that can be read at a place."""
         value = self.facts.values.get(name)
-        if value is None or value.elements is None or kind_of(value.data_type) != "i64":
+        if value is None or value.elements is None or kind_of(value.data_type) not in ("i64", "bool"):
             return False
         return self.can_read(value.elements.reshape(-1), position)
 
@@ -192,6 +213,7 @@ class _Graph:
         unknown = [at for at, size in enumerate(plain) if not isinstance(size, int)]
         if 0 not in sizes and len(unknown) <= 1:
             node.input[1] = self.constant(node, [size if isinstance(size, int) else -1 for size in plain])
+            _set_allow_zero(node, False)
             return []
         if not self.can_read(sizes, self.order[node.output[0]]):
             return []
@@ -199,10 +221,7 @@ class _Graph:
         elements = np.empty(len(sizes), object)
         elements[:] = sizes
         node.input[1] = name
-        for index in reversed(range(len(node.attribute))):
-            if node.attribute[index].name == "allowzero":
-                del node.attribute[index]
-        node.attribute.append(helper.make_attribute("allowzero", 1))
+        _set_allow_zero(node, True)
         return [self.sizes(name, Value(TensorProto.INT64, (len(sizes),), elements))]
 
     def expand(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
@@ -231,8 +250,11 @@ class _Graph:
     def squeeze(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
         """Names the axes of a Squeeze that has none, and checks that what is open is not 1."""
         shape = self.shape(node.input[0])
-        given = any(attribute.name == "axes" for attribute in node.attribute)
-        if shape is None or given or (len(node.input) > 1 and node.input[1]):
+        given = [list(attribute.ints) for attribute in node.attribute if attribute.name == "axes"]
+        if shape is not None and (given or (len(node.input) > 1 and node.input[1])):
+            axes = given[0] if given else self.elements(node, 1)
+            return self.squeeze_open(node, shape, axes) if axes is not None else []
+        if shape is None:
             return []
         opset = next((o.version for o in self.model.proto.opset_import if o.domain in ("", "ai.onnx")), 0)
         axes = [at for at, size in enumerate(shape) if isinstance(size, int) and size == 1]
@@ -246,6 +268,34 @@ class _Graph:
             return []
         check = f"the model squeezes all dimensions of 1 of '{node.input[0]}'; it was compiled for {_show(shape)},"
         return self.check(node, others, f"{check} where only those written as 1 are")
+
+    def squeeze_open(
+        self, node: onnx.NodeProto, shape: Sequence[ex.Integer], axes: Sequence[Any]
+    ) -> list[onnx.NodeProto]:
+        """Takes the first element of dimensions whose size is open, after a check that it is the only one."""
+        if not all(isinstance(axis, int) for axis in axes):
+            return []
+        unknown = [axis % len(shape) for axis in axes if not isinstance(shape[axis], int)]
+        sizes = [shape[axis] for axis in unknown]
+        if not unknown or not self.can_read(sizes, self.order[node.output[0]]):
+            return []
+        is_one: Any = True
+        for size in sizes:
+            is_one = ex.connect("and", is_one, ex.compare("eq", size, 1))
+        what = (
+            f"'{node.input[0]}' is {_show(shape)}, of which the model squeezes dimensions that are not 1 in this call"
+        )
+        checks = self.check(node, ex.select(is_one, 1, 0, "i64"), what)
+        data, name = node.input[0], f"{node.name}_first"
+        value = self.facts.values[data]
+        cut = [1 if at in unknown else self.dim_name(data, at, size) for at, size in enumerate(shape)]
+        self.infos.append(helper.make_tensor_value_info(name, value.data_type, cut))
+        ends = [self.constant(node, [number] * len(unknown)) for number in (0, 1)]
+        node.input[0] = name
+        return [*checks, helper.make_node("Slice", [data, *ends, self.constant(node, unknown)], [name], name=name)]
+
+    def dim_name(self, name: str, at: int, size: ex.Integer) -> int | str:
+        return size if isinstance(size, int) else _name(size, f"{name}_dim{at}")
 
     def check(self, node: onnx.NodeProto, value: ex.Integer, message: str) -> list[onnx.NodeProto]:
         """Nodes that fail the call where a value is zero."""
@@ -262,6 +312,15 @@ class _Graph:
                 "EyasCheck", [f"{name}_zero"], [], name=f"{name}_check", domain="eyas", wanted=0, message=message
             ),
         ]
+
+
+def _set_allow_zero(node: onnx.NodeProto, allowed: bool) -> None:
+    """Whether 0 in the shape of a Reshape is a size, or stands for the operand's."""
+    for index in reversed(range(len(node.attribute))):
+        if node.attribute[index].name == "allowzero":
+            del node.attribute[index]
+    if allowed:
+        node.attribute.append(helper.make_attribute("allowzero", 1))
 
 
 def _show(shape: Sequence[ex.Integer]) -> str:

@@ -48,7 +48,8 @@ def _eager_qr(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _eager_permutation(pivots: Tensor, size: int) -> Tensor:
-    matrix = torch.lu_unpack(pivots.new_zeros((*pivots.shape[:-1], size, size)).double(), pivots, unpack_data=False)[0]
+    zeros = pivots.new_zeros((*pivots.shape[:-1], size, pivots.shape[-1])).double()
+    matrix = torch.lu_unpack(zeros, pivots, unpack_data=False)[0]
     return matrix.argmax(-2)
 
 

@@ -55,12 +55,17 @@ def lgamma_positive(x: Tensor) -> Tensor:
     # Right also where x is close to 1 or 2, at which the function is 0.
     between = torch.where(low, x, x - 1.0) * torch.where(low, x - 1.0, x - 2.0) * fit("lgamma_near", near)
     between = between - torch.where(low, torch.log(x), 0.0)
-    return torch.where(x < 3.0, between, (x - 0.5) * (torch.log(x) - 1.0) + (stirling(x) + (_HALF_LOG_TWO_PI - 0.5)))
+    return torch.where(x < 3.0, between, _lgamma_far(x))
+
+
+def _lgamma_far(x: Tensor) -> Tensor:
+    return (x - 0.5) * (torch.log(x) - 1.0) + (stirling(x) + (_HALF_LOG_TWO_PI - 0.5))
 
 
 def lgamma_one_more(x: Tensor) -> Tensor:
-    """log gamma(1 + x) of 0 <= x <= 2, right for tiny x."""
-    return x * (x - 1.0) * fit("lgamma_near", x + 1.0)
+    """log gamma(1 + x) of x >= 0, right for tiny x."""
+    low = x.clamp(max=2.0)
+    return torch.where(x < 2.0, low * (low - 1.0) * fit("lgamma_near", low + 1.0), _lgamma_far(x + 1.0))
 
 
 def stirling(x: Tensor) -> Tensor:
@@ -129,12 +134,14 @@ def _cotangent_derivative(order: int) -> list[float]:
 
 def zeta(x: Tensor, q: Tensor) -> Tensor:
     """The sum of (q + k)^-x. With q < 0 the terms left of 0 are the difference of two such sums, for whole x."""
-    right = _hurwitz(x, torch.where(q > 0, q, 1.0))
+    x, q = torch.broadcast_tensors(x, q)
     whole = torch.ceil(q)
-    rest = torch.where(q < 0, q - whole, -0.5) + 1.0
+    first = torch.where(q > 0, q, torch.where(q < 0, q - whole + 1.0, 0.5))
+    # All three at once: the function is a long one.
+    starts = torch.stack([first, torch.where(q > 0, 1.0, 1.0 - first), torch.where(q > 0, 1.0, 1.0 - q)])
+    right, nearest, farthest = _hurwitz(x, starts).unbind()
     odd = torch.remainder(x, 2.0) != 0
-    left = _hurwitz(x, 1.0 - rest) - _hurwitz(x, 1.0 - torch.where(q < 0, q, 0.0))
-    left = torch.where(odd, -left, left) + _hurwitz(x, rest)
+    left = right + torch.where(odd, farthest - nearest, nearest - farthest)
     left = torch.where(q == whole, math.inf, torch.where(x == torch.floor(x), left, math.nan))
     result = torch.where(q > 0, right, torch.where(q <= 0, left, math.nan))
     return torch.where(x == 1.0, math.inf, torch.where(x > 1.0, result, math.nan))

@@ -1,0 +1,110 @@
+"""ONNX operators on shapes that are open, against ONNX Runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+from onnx import parser  # noqa: E402
+
+import eyas  # noqa: E402
+
+RNG = np.random.default_rng(5)
+
+
+def check(text: str, *calls, opset: int = 18, target: str = "llvm-cpu") -> None:
+    """Compiles once; every call must agree with ONNX Runtime."""
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}')
+    module = eyas.compile(model, target=target)
+    session = runtime.InferenceSession(model.SerializeToString())
+    names = [value.name for value in model.graph.input]
+    for arguments in calls:
+        results = module(*arguments)
+        results = results if isinstance(results, (tuple, list)) else [results]
+        for got, want in zip(results, session.run(None, dict(zip(names, arguments, strict=True))), strict=True):
+            got = np.asarray(got)
+            assert got.shape == want.shape and got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+def test_scatters_with_reductions(reduction, target):
+    text = f"""main (float[n, m] x, int64[r, m] i, float[r, m] u, int64[r, 1] j) => (float[n, m] a, float[n, m] b)
+    {{
+      a = ScatterElements <axis = 0, reduction = "{reduction}"> (x, i, u)
+      b = ScatterND <reduction = "{reduction}"> (x, j, u)
+    }}"""
+    calls = []
+    for n, m, r in ((5, 4, 7), (1, 1, 3), (6, 33, 2), (3, 2, 0)):
+        rows = RNG.integers(-n, n, (r, 1))
+        calls.append((floats(n, m), RNG.integers(-n, n, (r, m)), floats(r, m), rows))
+    check(text, *calls, target=target)
+
+
+def test_scatter_of_integers_along_the_last_axis():
+    text = """main (int64[n, 4] x, int64[n, r] i, int64[n, r] u) => (int64[n, 4] y)
+    { y = ScatterElements <axis = -1, reduction = "max"> (x, i, u) }"""
+    shapes = ((2, 9), (5, 1))
+    check(
+        text,
+        *((RNG.integers(-9, 9, (n, 4)), RNG.integers(-4, 4, s), RNG.integers(-9, 9, s)) for s in shapes for n in s[:1]),
+    )
+
+
+def test_reshape_whose_zeros_are_sizes():
+    """Exporters write allowzero where no size is zero; the sizes are those of the operand all the same."""
+    text = """main (float[n, m, 6] x) => (float[n, 3, k] y)
+    {
+      size = Shape <start = 0, end = 1> (x)
+      three = Constant <value = int64[1] {3}> ()
+      rest = Constant <value = int64[1] {-1}> ()
+      sizes = Concat <axis = 0> (size, three, rest)
+      y = Reshape <allowzero = 1> (x, sizes)
+    }"""
+    check(text, (floats(2, 5, 6),), (floats(4, 1, 6),))
+
+
+def test_sequences_of_known_length():
+    text = """main (float[n, 6] x, float[n, 6] z) =>
+      (float[m, 6] a, float[2, n, 6] b, float[n, 2] c, int64 k, float[n, 6] e)
+    {
+      s = SequenceConstruct (x, z)
+      one = Constant <value = int64 {1}> ()
+      zero = Constant <value = int64 {0}> ()
+      t = SequenceInsert (s, x, one)
+      a = ConcatFromSequence <axis = 0> (t)
+      b = ConcatFromSequence <axis = 0, new_axis = 1> (s)
+      k = SequenceLength (t)
+      two = Constant <value = int64 {2}> ()
+      parts = SplitToSequence <axis = 1> (x, two)
+      c = SequenceAt (parts, one)
+      u = SequenceErase (t, zero)
+      nothing = SequenceEmpty ()
+      v = SequenceInsert (nothing, z)
+      w = Identity (v)
+      e = SequenceAt (w, zero)
+    }"""
+    check(text, (floats(2, 6), floats(2, 6)), (floats(5, 6), floats(5, 6)))
+
+
+def test_pieces_without_their_dimension():
+    text = """main (float[3, n] x) => (float[n] y)
+    {
+      parts = SplitToSequence <axis = 0, keepdims = 0> (x)
+      last = Constant <value = int64 {-1}> ()
+      y = SequenceAt (parts, last)
+    }"""
+    check(text, (floats(3, 4),))
+
+
+def test_optionals():
+    text = """main (float[n] x) => (float[n] y, bool here)
+    { o = Optional (x) y = OptionalGetElement (o) here = OptionalHasElement (o) }"""
+    check(text, (floats(4),))
