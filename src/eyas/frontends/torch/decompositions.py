@@ -77,6 +77,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.lerp.Scalar: lerp,
         aten.native_layer_norm.default: native_layer_norm,
         aten.pow.Tensor_Scalar: power,
+        aten.rms_norm.default: rms_norm,
         aten.scaled_dot_product_attention.default: torch_attention.scaled_dot_product_attention,
         aten.squeeze.dims: squeeze,
         aten.topk.default: topk,
@@ -155,6 +156,17 @@ def native_layer_norm(
     if bias is not None:
         result = result + bias
     return result.to(x.dtype), mean, scale
+
+
+def rms_norm(
+    x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """x rsqrt(mean of squares + eps) weight; eps is that of the type that is computed in, unless given."""
+    wide = _widened(x)
+    dims = list(range(x.dim() - len(normalized_shape), x.dim()))
+    least = torch.finfo(wide.dtype).eps if eps is None else eps
+    result = wide * torch.rsqrt((wide * wide).mean(dims, keepdim=True) + least)
+    return (result if weight is None else result * weight).to(x.dtype)
 
 
 def variance(

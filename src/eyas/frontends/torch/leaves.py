@@ -10,6 +10,7 @@ where the norm does not. `_IN_HALVES` are the ops that are right as they are.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -276,7 +277,12 @@ def _is_mask(value: Any) -> bool:
 
 def _is_number(slot: Any, value: Any) -> bool:
     """Whether an argument is a number to compute with, not a size or a choice."""
-    return "number" in str(slot.type).lower() and isinstance(value, (bool, int, float))
+    return _holds_numbers(slot) and isinstance(value, (bool, int, float))
+
+
+def _holds_numbers(slot: Any) -> bool:
+    """A number may be given for a tensor too."""
+    return any(kind in str(slot.type) for kind in ("number", "Number", "Tensor"))
 
 
 def _moves(node: fx.Node) -> bool:
@@ -311,7 +317,7 @@ class Types:
             return self.first, self.wide.get(self.first, self.first)
         if self.common is None:
             return (self.wide.get(value.dtype, value.dtype),)
-        return self.common, _WIDE.get(self.common, self.common)
+        return self.common, self.wide.get(self.common, self.common)
 
     def of_number(self, value: Any) -> Any:
         if self.common is None or self.common.is_floating_point or isinstance(value, float):
@@ -332,6 +338,8 @@ def _types(node: fx.Node) -> Types | None:
         types = Types(_common_type(node, tensors, made.dtype))
         numbers = [value for slot, value in _given(node) if _is_number(slot, value)]
         is_odd = any(map(_is_narrow, tensors)) or any(_is_odd(number, types) for number in numbers)
+        if any(_leaves_range(number, types.common) for number in numbers):
+            types, is_odd = Types(types.common, {**_WIDE, **_HALVES}), True
         return types if is_odd and not made.is_complex() else None
     wide = _WIDE if node.target.overloadpacket in _IN_HALVES else {**_WIDE, **_HALVES}
     types = Types(wide=wide, first=torch.bool if asked == torch.bool else None)
@@ -343,12 +351,20 @@ def _is_odd(number: Any, types: Types) -> bool:
     return made != number or type(made) is not type(number)
 
 
+def _leaves_range(number: Any, dtype: torch.dtype | None) -> bool:
+    """Whether a number is infinite or nothing in half precision; torch has numbers in single precision there."""
+    if dtype not in _HALVES or not math.isfinite(number) or number == 0:
+        return False
+    limits = torch.finfo(dtype)
+    return not limits.tiny <= abs(number) <= limits.max
+
+
 def _common_type(node: fx.Node, tensors: Sequence[torch.Tensor], made: torch.dtype) -> torch.dtype:
     """What torch computes an elementwise op in: a float result in its own type, all else in what operands share."""
     numbers = [
         1.0 if isinstance(value, (float, torch.SymFloat)) else value if isinstance(value, bool) else 1
         for slot, value in _given(node)
-        if "number" in str(slot.type).lower() and isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat))
+        if _holds_numbers(slot) and isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat))
     ]
     kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
     _, common = elementwise_dtypes(*tensors, *numbers, type_promotion_kind=kind)

@@ -20,11 +20,24 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.bitwise_xor.Scalar: lambda x, y: torch.bitwise_xor(x, _beside(y, x)),
         aten.bitwise_left_shift.Scalar_Tensor: lambda x, y: torch.bitwise_left_shift(_like(x, y), y),
         aten.bitwise_right_shift.Scalar_Tensor: lambda x, y: torch.bitwise_right_shift(_like(x, y), y),
+        aten.bitwise_left_shift.Tensor_Scalar: lambda x, y: _shifted(torch.bitwise_left_shift, x, y),
+        aten.bitwise_right_shift.Tensor_Scalar: lambda x, y: _shifted(torch.bitwise_right_shift, x, y),
         aten.gcd.default: gcd,
+        aten.heaviside.default: heaviside,
         aten.lcm.default: lcm,
         aten.pow.Scalar: lambda number, x: power(_beside(number, x), x),
         aten.pow.Tensor_Tensor: power,
     }
+
+
+def _shifted(shift: Callable[..., Tensor], x: Tensor, by: Any) -> Tensor:
+    """Truths are whole numbers beside a number."""
+    return shift(x.to(torch.result_type(x, by)), _beside(by, x)) if x.dtype == torch.bool else NotImplemented
+
+
+def heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
+    """A step from 0 to 1, with a value of its own at 0."""
+    return torch.where(x == 0, at_zero, (x > 0).to(x.dtype))
 
 
 def gcd(x: Tensor, y: Tensor) -> Tensor:
