@@ -205,14 +205,14 @@ class Loops:
     @contextlib.contextmanager
     def range(self, lower: Operand, upper: Operand) -> Iterator[Number]:
         """From `lower` up to and without `upper`."""
-        bounds = [value.value if isinstance(value, Number) else index_constant(value) for value in (lower, upper)]
+        first, stop = (one.value if isinstance(one, Number) else index_constant(int(one)) for one in (lower, upper))
         step, outer = index_constant(1), self._save()
-        trial = scf.ForOp(*bounds, step, list(outer.values()))
+        trial = scf.ForOp(first, stop, step, list(outer.values()))
         self._restore(dict(zip(outer, trial.inner_iter_args, strict=True)))
         with mlir.InsertionPoint(trial.body):
             yield Number(trial.induction_variable)
         changed = self._changed(dict(zip(outer, trial.inner_iter_args, strict=True)))
-        loop = scf.ForOp(*bounds, step, [outer[place] for place in changed])
+        loop = scf.ForOp(first, stop, step, [outer[place] for place in changed])
         _mark_shapes_kept(loop.operation)
         with mlir.InsertionPoint(loop.body):
             end = scf.YieldOp([place.value for place in changed])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from eyas.pipelines.request import Phase, Watcher
@@ -19,9 +20,9 @@ class Timings(Watcher):
     """Listens to a compilation from its beginning, when this is made, to `finish`."""
 
     def __init__(self) -> None:
-        self.phases: Counter[str] = Counter()
-        self.passes: dict[str, Counter[str]] = {}
-        self.kernels: Counter[str] = Counter()
+        self.phases: defaultdict[str, float] = defaultdict(float)
+        self.passes: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self.kernels: defaultdict[str, float] = defaultdict(float)
         """Seconds of processor time in the processes that compile, several of which run side by side."""
         self.cached = 0
         self._phase, self._begin = IMPORT, time.perf_counter()
@@ -33,7 +34,7 @@ class Timings(Watcher):
 
     def on_pass(self, name: str, seconds: float) -> None:
         """A pass of the phase is done."""
-        self.passes.setdefault(self._phase, Counter())[name] += seconds
+        self.passes[self._phase][name] += seconds
 
     def on_kernel(self, name: str, seconds: float) -> None:
         """A kernel was compiled. Called from several threads."""
@@ -67,7 +68,7 @@ class Timings(Watcher):
         for phase, seconds in self.phases.items():
             slowest = [
                 f"{name} {took:.2f}"
-                for name, took in self.passes.get(phase, Counter()).most_common(_MOST_PASSES)
+                for name, took in _slowest(self.passes.get(phase, {}), _MOST_PASSES)
                 if took >= _SHORT
             ]
             lines.append(_line(phase, seconds, total, ", ".join(slowest)))
@@ -75,7 +76,7 @@ class Timings(Watcher):
             everything, count = sum(self.kernels.values()), len(self.kernels)
             found = f", {self.cached} of them from the cache" if self.cached else ""
             lines += ["", f"{count} kernels{found}: {everything:.2f} s of processor time in code generation"]
-            for name, seconds in self.kernels.most_common(_MOST_KERNELS):
+            for name, seconds in _slowest(self.kernels, _MOST_KERNELS):
                 if seconds >= _SHORT:
                     lines.append(_line(f"  {name}", seconds, everything, ""))
         return "\n".join(lines)
@@ -86,5 +87,9 @@ def _line(name: str, seconds: float, total: float, detail: str) -> str:
     return f"{name:<10} {seconds:8.2f} s {share:4.0f} %  {detail}".rstrip()
 
 
-def _rounded(seconds: Counter[str]) -> dict[str, float]:
+def _slowest(seconds: Mapping[str, float], most: int) -> list[tuple[str, float]]:
+    return sorted(seconds.items(), key=lambda one: one[1], reverse=True)[:most]
+
+
+def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, 4) for name, value in seconds.items()}

@@ -137,11 +137,13 @@ class _Walk:
         has_split = len(node.input) > 1 and bool(node.input[1])
         wanted = self.numbers(node, 1) if has_split else np.array(1)
         size = None if rank is None else self.size(node.input[0], axis)
-        if wanted is None or (wanted.ndim == 0 and size is None):
+        if wanted is None:
             return None
         if wanted.ndim == 0:
+            if size is None:
+                return None
             step = int(wanted)
-            sizes = [min(step, size - start) for start in range(0, size or 0, step)]
+            sizes = [min(step, size - start) for start in range(0, size, step)]
         else:
             sizes = [int(one) for one in wanted]
         parts = [f"{node.output[0]}_item_{at}" for at in range(len(sizes))]

@@ -132,8 +132,8 @@ def _softmax(up: _Upgrade, node: onnx.NodeProto) -> list[onnx.NodeProto]:
     """Before, all dimensions from the axis on were one: flatten, normalise the rows, and back."""
     axis = take(node, "axis", 1)
     type_ = up.types.get(node.input[0])
-    known = type_ is not None and type_.tensor_type.HasField("shape")
-    if axis == -1 or (known and axis == len(type_.tensor_type.shape.dim) - 1):
+    dims = type_.tensor_type.shape.dim if type_ is not None and type_.tensor_type.HasField("shape") else None
+    if axis == -1 or (dims is not None and axis == len(dims) - 1):
         node.attribute.append(helper.make_attribute("axis", -1))
         return []
     source, result = node.input[0], node.output[0]

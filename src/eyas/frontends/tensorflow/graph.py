@@ -152,8 +152,9 @@ class Graph:
             folded = self._fold(op, count, inputs, attributes)
             if folded is not None:
                 return folded
-        if op == "Slice" and 0 in dims_of(inputs[0]) and all(isinstance(one, np.ndarray) for one in inputs[1:]):
-            return [_slice_nothing(*inputs)]
+        if op == "Slice" and all(isinstance(one, np.ndarray) for one in inputs[1:]):
+            if inputs[0] is not None and 0 in dims_of(inputs[0]):
+                return [_slice_nothing(*inputs)]
         names = [self._unique(f"{self.where}/{op}" if self.where else op) for _ in range(count)]
         node = helper.make_node(op, [self.name_of(one) for one in inputs], names, name=names[0], **attributes)
         self._scopes[-1].nodes.append(node)

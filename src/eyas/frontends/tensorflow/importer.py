@@ -48,7 +48,7 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
 
 def _tensorflow() -> Any:
     try:
-        import tensorflow  # pyright: ignore[reportMissingImports]
+        import tensorflow  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
     except ImportError as error:
         raise FrontendError(
             f"SavedModels and Keras models are read by TensorFlow, which cannot be imported ({error}): pip install"

@@ -240,14 +240,15 @@ def conv_transposed(node: Node) -> Any:
 
 
 def matmul(node: Node) -> Any:
-    turned = bool(node.get("transpose_a")), bool(node.get("transpose_b"))
-    made = reductions.matrix_multiply(node.g, *node.inputs[:2], *turned)
+    x, y = node.inputs[:2]
+    made = reductions.matrix_multiply(node.g, x, y, bool(node.get("transpose_a")), bool(node.get("transpose_b")))
     bias = _fused_bias(node)
     return _fused(node, made if bias is None else node.g.add("Add", made, bias))
 
 
 def batch_matmul(node: Node) -> Any:
-    return reductions.matrix_multiply(node.g, *node.inputs[:2], bool(node.get("adj_x")), bool(node.get("adj_y")))
+    x, y = node.inputs[:2]
+    return reductions.matrix_multiply(node.g, x, y, bool(node.get("adj_x")), bool(node.get("adj_y")))
 
 
 def _pool(kind: str) -> Rule:
@@ -350,15 +351,35 @@ def sparse_to_dense(node: Node) -> Any:
 
 
 def _reduction(kind: str) -> Rule:
-    return lambda node: reductions.reduce(node.g, kind, *node.inputs[:2], bool(node.get("keep_dims")))
+    def rule(node: Node) -> Any:
+        x, axes = node.inputs[:2]
+        return reductions.reduce(node.g, kind, x, axes, bool(node.get("keep_dims")))
+
+    return rule
 
 
 def _extreme(kind: str) -> Rule:
     def rule(node: Node) -> Any:
+        x, axis = node.inputs[:2]
         dtype = dtype_of(node, "output_type") if node.get("output_type") else np.int32
-        return reductions.arg_extreme(node.g, kind, *node.inputs[:2], dtype)
+        return reductions.arg_extreme(node.g, kind, x, axis, dtype)
 
     return rule
+
+
+def cumsum(node: Node) -> Any:
+    x, axis = node.inputs[:2]
+    return reductions.cumulative(node.g, x, axis, bool(node.get("exclusive")), bool(node.get("reverse")))
+
+
+def mirror_pad(node: Node) -> Any:
+    x, amounts = node.inputs[:2]
+    return moves.mirror_pad(node.g, x, amounts, node.get("mode") == "SYMMETRIC")
+
+
+def scatter_nd(node: Node) -> Any:
+    g, (indices, updates, shape) = node.g, node.inputs[:3]
+    return moves.scatter_nd(g, indices, updates, known(g, shape, "shape"))
 
 
 def placeholder(node: Node) -> Any:
@@ -383,9 +404,7 @@ RULES: dict[str, Rule] = {
     "Conv2D": conv,
     "Conv2DBackpropInput": conv_transposed,
     "Conv3D": conv,
-    "Cumsum": lambda node: reductions.cumulative(
-        node.g, *node.inputs[:2], bool(node.get("exclusive")), bool(node.get("reverse"))
-    ),
+    "Cumsum": cumsum,
     "DepthToSpace": lambda node: moves.depth_to_space(node.g, node.inputs[0], node.get("block_size", 1)),
     "DepthwiseConv2d": depthwise_conv,
     "DepthwiseConv2dNative": depthwise_conv,
@@ -407,7 +426,7 @@ RULES: dict[str, Rule] = {
     "MaxPool3D": _pool("Max"),
     "Mean": _reduction("Mean"),
     "Min": _reduction("Min"),
-    "MirrorPad": lambda node: moves.mirror_pad(node.g, *node.inputs[:2], node.get("mode") == "SYMMETRIC"),
+    "MirrorPad": mirror_pad,
     "OneHot": one_hot,
     "Pack": lambda node: moves.pack(node.g, node.inputs, node.get("axis") or 0),
     "Pad": pad,
@@ -423,7 +442,7 @@ RULES: dict[str, Rule] = {
     "ResizeBilinear": _resize("linear"),
     "ResizeNearestNeighbor": _resize("nearest"),
     "ReverseV2": lambda node: moves.reverse(node.g, node.inputs[0], node.numbers(1, "axes")),
-    "ScatterNd": lambda node: moves.scatter_nd(node.g, *node.inputs[:2], known(node.g, node.inputs[2], "shape")),
+    "ScatterNd": scatter_nd,
     "Select": select,
     "SelectV2": select,
     "Shape": shape,

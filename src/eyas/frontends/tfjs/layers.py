@@ -102,8 +102,8 @@ def _network(g: Graph, topology: Mapping[str, Any]) -> tuple[dict[str, Any], lis
                 f"{g.description}: layer '{layer['name']}' is not supported: it is applied {len(nodes)} times"
             )
         layers[layer["name"]] = {**layer, "inbound": [one[0] for one in nodes[0]]}
-    ends = [[one[0] for one in _listed(config[key])] for key in ("input_layers", "output_layers")]
-    return layers, *ends
+    first, last = ([one[0] for one in _listed(config[key])] for key in ("input_layers", "output_layers"))
+    return layers, first, last
 
 
 def _listed(ends: Any) -> list[Any]:
@@ -273,8 +273,9 @@ def flatten(layer: Layer) -> Any:
 
 def reshape(layer: Layer) -> Any:
     wanted = [int(size) for size in layer.get("target_shape")]
-    if isinstance(dims_of(layer.x)[0], int):
-        return layer.g.reshape(layer.x, [dims_of(layer.x)[0], *wanted])
+    batch = dims_of(layer.x)[0]
+    if isinstance(batch, int):
+        return layer.g.reshape(layer.x, [batch, *wanted])
     return layer.g.add("Reshape", layer.x, np.array([0, *wanted], np.int64))
 
 

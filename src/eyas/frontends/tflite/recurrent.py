@@ -173,7 +173,8 @@ def _run_rnn(call: Call, sequence: Any, where: tuple[int, int, int, int], extra:
     g = call.g
     products = _product(g, sequence, call.real(where[0]), call.real(where[2]))
     if extra is not None:
-        products = g.add("Add", products, _product(g, *extra, None))
+        auxiliary, weights = extra
+        products = g.add("Add", products, _product(g, auxiliary, weights, None))
     recurrent = call.real(where[1])
 
     def step(x: Any, states: list[Any]) -> tuple[Any, list[Any]]:

@@ -118,13 +118,15 @@ def segment_reduce(
     initial: float | None = None,
 ) -> Tensor:
     """Stretches of given lengths along an axis, each reduced to one. `lengths` has a row for each place before it."""
-    if indices is not None or (lengths is None and offsets is None):
+    if indices is not None:
         return NotImplemented
-    if offsets is None:
+    if offsets is not None:
+        starts, ends = offsets[..., :-1], offsets[..., 1:]
+    elif lengths is not None:
         ends = lengths.cumsum(-1)
         starts = ends - lengths
     else:
-        starts, ends = offsets[..., :-1], offsets[..., 1:]
+        return NotImplemented
     count, size, trailing = starts.shape[-1], data.shape[axis], data.dim() - axis - 1
     places = torch.arange(size, device=data.device)
     member = (places >= starts.unsqueeze(-1)) & (places < ends.unsqueeze(-1))

@@ -15,7 +15,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -89,7 +89,7 @@ def prepare_leaves(program: torch.export.ExportedProgram) -> None:
         if isinstance(module, fx.GraphModule):
             _prepare(module.graph)
             module.recompile()
-    outputs = program.graph.output_node().args[0]
+    outputs = cast(Any, program.graph.output_node().args[0])
     # The signature knows results by the names of nodes.
     for spec, result in zip(program.graph_signature.output_specs, outputs, strict=True):
         if isinstance(result, fx.Node):
@@ -178,7 +178,7 @@ class _Widener:
                 if all(_is_mask(value) for value in _values(node.args) if _is_narrow(value)):
                     return False  # truths that choose, which must be truths
                 raise UnsupportedOpError(f"'{node.target}' at node '{node.name}' is not supported: {error}") from error
-            wide = self.graph.call_function(node.target, args, kwargs)
+            wide = self.graph.call_function(cast(Any, node.target), args, kwargs)
             wide.meta = {**_where(node), "val": value}
             self._bind(node, wide)
         return True
@@ -260,7 +260,7 @@ def _result(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     """What the op makes of wider operands. A size that depends on data is the same symbol as before."""
     if any(tag in node.target.tags for tag in _UNSIZED):
         return node.meta["val"]
-    return node.target(*_fake(args), **_fake(kwargs))
+    return cast(Any, node.target)(*_fake(args), **_fake(kwargs))
 
 
 def _fake(arguments: Any) -> Any:

@@ -30,7 +30,9 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
             continue
         value = node.meta["val"]
         is_result = all(user.op == "output" for user in node.users)
-        held = _SIGNED.get(value.dtype, value.dtype) if is_result else value.dtype
+        held: torch.dtype = value.dtype
+        if is_result and held in _SIGNED:
+            held = _SIGNED[held]
         with graph.inserting_before(node):
             empty = _constant(graph, list(value.shape), held)
         empty.meta, name = {**node.meta, "val": value.to(held), TRUE_TYPE: value.dtype}, node.name

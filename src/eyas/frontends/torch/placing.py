@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -118,7 +118,7 @@ def _places(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int |
     last = first + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
     if first < 0 or last >= x.numel():
         return None
-    places = torch.full((), first, dtype=torch.int64, device=x.device)
+    places = torch.full((), cast(Any, first), dtype=torch.int64, device=x.device)
     for length, step in zip(size, stride, strict=True):
         places = places.unsqueeze(-1) + torch.arange(length, device=x.device) * step
     return places

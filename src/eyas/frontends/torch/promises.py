@@ -20,7 +20,7 @@ def keep_types(op: Any, decomposition: Callable[..., Any]) -> Callable[..., Any]
     One that is too narrow to hold them would be wrong already, and is an error. Programs of f32 alone are not checked:
     there is nothing to mix up.
     """
-    known: dict[Any, tuple[torch.dtype, ...] | None] = {}
+    known: dict[Any, tuple[torch.dtype | None, ...] | None] = {}
 
     def typed(*args: Any, **kwargs: Any) -> Any:
         made = decomposition(*args, **kwargs)

@@ -52,7 +52,7 @@ def gcd(x: Tensor, y: Tensor) -> Tensor:
         rest = torch.remainder(x, torch.where(y == 0, 1, y))
         return torch.where(y == 0, x, y), torch.where(y == 0, 0, rest)
 
-    return while_loop_op(is_left, step, (x, y), ())[0]
+    return while_loop_op(is_left, step, (x, y), ())[0]  # pyright: ignore[reportArgumentType]  # the stubs know one carried value
 
 
 def lcm(x: Tensor, y: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def power(x: Tensor, exponent: Tensor) -> Tensor:
     def step(made: Tensor, factor: Tensor, rest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return torch.where((rest & 1) == 1, made * factor, made), factor * factor, torch.bitwise_right_shift(rest, 1)
 
-    made = while_loop_op(is_left, step, (torch.ones_like(base), base.clone(), rest), ())[0]
+    made = while_loop_op(is_left, step, (torch.ones_like(base), base.clone(), rest), ())[0]  # pyright: ignore[reportArgumentType]  # the stubs know one carried value
     unit = torch.where(base == 1, 1, torch.where(base == -1, 1 - 2 * (exponent & 1), 0)).to(dtype)
     return torch.where(exponent < 0, unit, made) if dtype.is_signed else made
 

@@ -127,11 +127,13 @@ def _require_equal(
 
 def _unify(left: mlir.Value, right: mlir.Value, message: str, one: _Same) -> None:
     """Compares two sizes as soon as both are known; whatever used the later one comes after that."""
-    if defining_op(right).is_before_in_block(defining_op(left)):
-        left, right = right, left
+    first, last = defining_op(left), defining_op(right)
+    assert first is not None and last is not None
+    if last.is_before_in_block(first):
+        left, right, last = right, left, first
     one[right] = left
     right.replace_all_uses_with(left)
-    with mlir.InsertionPoint.after(defining_op(right)):
+    with mlir.InsertionPoint.after(last):
         cf.AssertOp(arith.CmpIOp(arith.CmpIPredicate.eq, left, right).result, message)
 
 

@@ -21,7 +21,7 @@ from eyas.frontends.onnx.rewrite.rules import Builder, attribute, replace_nodes
 from eyas.frontends.onnx.subgraphs import all_nodes, subgraphs
 from eyas.frontends.onnx.types import MOVES, operator
 
-_WIDE = {
+_WIDE: dict[int, int] = {
     TensorProto.BOOL: TensorProto.INT32,
     TensorProto.UINT8: TensorProto.INT32,
     TensorProto.UINT16: TensorProto.INT32,

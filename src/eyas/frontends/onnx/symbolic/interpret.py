@@ -141,7 +141,7 @@ class _Walk:
 
     def value(self, name: str, inferred: onnx.TypeProto | None, shape: Shape, elements: Elements | None) -> Value:
         tensor = (inferred or onnx.TypeProto()).tensor_type
-        dims: list[ex.Integer | None] | None = None
+        dims: Shape = None
         if tensor.HasField("shape"):
             dims = [d.dim_value if d.HasField("dim_value") else self.polys.get(d.dim_param) for d in tensor.shape.dim]
         if shape is not None and (dims is None or len(dims) == len(shape)):

@@ -141,8 +141,8 @@ class _Graph:
             return [self.sizes(name, value)]
         assert value.elements is not None
         numbers = np.empty(value.elements.shape, object)
-        for at in np.ndindex(*numbers.shape):
-            numbers[at] = ex.select(value.elements[at], 1, 0, "i64")
+        for at, truth in np.ndenumerate(value.elements):
+            numbers[at] = ex.select(truth, 1, 0, "i64")
         if name not in self.typed:
             self.infos.append(helper.make_tensor_value_info(name, value.data_type, value.elements.shape))
         counted = self.sizes(f"{name}_number", Value(TensorProto.INT64, value.shape, numbers))
@@ -297,7 +297,7 @@ class _Graph:
     def dim_name(self, name: str, at: int, size: ex.Integer) -> int | str:
         return size if isinstance(size, int) else _name(size, f"{name}_dim{at}")
 
-    def check(self, node: onnx.NodeProto, value: ex.Integer, message: str) -> list[onnx.NodeProto]:
+    def check(self, node: onnx.NodeProto, value: ex.Scalar, message: str) -> list[onnx.NodeProto]:
         """Nodes that fail the call where a value is zero."""
         element = np.empty((), object)
         element[()] = value

@@ -19,7 +19,7 @@ Elements: TypeAlias = "np.ndarray[Any, np.dtype[np.object_]]"
 LARGEST_ELEMENTS = 256
 
 _INTEGERS = (TensorProto.INT64, TensorProto.INT32)
-_FLOATS = {TensorProto.FLOAT: "f32", TensorProto.DOUBLE: "f64"}
+_FLOATS: dict[int, str] = {TensorProto.FLOAT: "f32", TensorProto.DOUBLE: "f64"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def array_of(elements: Elements, data_type: int) -> np.ndarray:
     return np.array(elements.tolist(), helper.tensor_dtype_to_np_dtype(data_type)).reshape(elements.shape)
 
 
-def evaluate(node: onnx.NodeProto, inputs: Sequence[Value | None], opset: int) -> list[Elements | None] | None:
+def evaluate(node: onnx.NodeProto, inputs: Sequence[Value | None], opset: int) -> Sequence[Elements | None] | None:
     """The elements of a node's results, or None when they are not known."""
     if node.op_type in ("Shape", "Size"):
         return _shape(node, inputs)

@@ -37,7 +37,7 @@ def gradients(
         chosen = [leaf for leaf, want in zip(leaves, wanted, strict=True) if want and leaf is not None]
         found: Iterator[Tensor | None] = iter([None] * len(chosen))
         if pairs and chosen:
-            found = iter(torch.autograd.grad(*map(list, (_firsts(pairs), chosen, _seconds(pairs))), allow_unused=True))
+            found = iter(torch.autograd.grad(_firsts(pairs), chosen, _seconds(pairs), allow_unused=True))
         return [
             _or_zeros(next(found), leaf) if want and leaf is not None else None
             for leaf, want in zip(leaves, wanted, strict=True)
