@@ -163,6 +163,8 @@ WRONG = {
             lambda x: x.float(),
             lambda x: x // 7,
             lambda x: x % 7,
+            lambda x: torch.fmod(x, 100),
+            lambda x: torch.fmod(x.float() - 99, 7.5),
             lambda x: x >> 1,
             lambda x: x.sort(),
             lambda x: x.topk(3),

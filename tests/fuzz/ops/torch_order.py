@@ -93,7 +93,8 @@ def _chosen(b):
 
 row("kthvalue", _chosen, lambda a, k: torch.kthvalue(a[0], k["k"], k["dim"])[0])
 row("torch_topk", _chosen, lambda a, k: torch.topk(a[0], k["k"], k["dim"], k["largest"])[0])
-for _name in ("median", "nanmedian", "mode"):
+row("mode", along((*INTEGERS, "i1")), lambda a, k: torch.mode(a[0], k["dim"])[0])  # rounding decides which is frequent
+for _name in ("median", "nanmedian"):
     row(_name, along(SIGNLESS), lambda a, k, name=_name: getattr(torch, name)(a[0], k["dim"])[0])
 for _name in ("max", "min"):
     row(f"{_name}_dim", along(SIGNLESS), lambda a, k, name=_name: getattr(torch, name)(a[0], k["dim"])[0])

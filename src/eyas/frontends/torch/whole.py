@@ -22,6 +22,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.bitwise_right_shift.Scalar_Tensor: lambda x, y: torch.bitwise_right_shift(_like(x, y), y),
         aten.bitwise_left_shift.Tensor_Scalar: lambda x, y: _shifted(torch.bitwise_left_shift, x, y),
         aten.bitwise_right_shift.Tensor_Scalar: lambda x, y: _shifted(torch.bitwise_right_shift, x, y),
+        aten.fmod.Scalar: lambda x, y: torch.fmod(x, _beside(y, x)),
         aten.gcd.default: gcd,
         aten.heaviside.default: heaviside,
         aten.lcm.default: lcm,
