@@ -54,7 +54,7 @@ def main() -> int:
     by_name = {**kept, **{outcome.name: outcome for outcome in fresh}}
     outcomes = [by_name[name] for name in names]
     print_table("Models in the wild", outcomes)
-    print("\n".join(summary(outcomes)))
+    print("\n".join(summary(outcomes, all_cases())))
     if options.write:
         write_page(options.write, outcomes, all_cases())
     return 0 if all(outcome.kind in ("passed", "skipped") for outcome in outcomes) else 1

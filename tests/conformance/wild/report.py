@@ -14,26 +14,39 @@ from pathlib import Path
 from tests.conformance.outcome import Outcome
 from tests.conformance.wild.case import Wild
 
+_ENGINES = {
+    "onnxruntime": "ONNX Runtime",
+    "litert": "LiteRT",
+    "torch": "PyTorch",
+    "tfjs": "TensorFlow.js, which has one thread,",
+}
 _PACKAGES = ("eyas", "onnxruntime", "ai-edge-litert", "torch")
 
 
-def summary(outcomes: Sequence[Outcome]) -> list[str]:
-    """How many are right, how long they took to compile, and how fast they are."""
-    measured = [json.loads(outcome.reason) for outcome in outcomes if outcome.kind == "passed"]
+def summary(outcomes: Sequence[Outcome], cases: Mapping[str, Wild]) -> list[str]:
+    """How many are right, how long they took to compile, and how fast they are beside each engine."""
+    measured = {one.name: json.loads(one.reason) for one in outcomes if one.kind == "passed"}
     lines = [f"{len(measured)} of {len(outcomes)} are right."]
     if not measured:
         return lines
-    compile_s = sorted(one["compile_s"] for one in measured)
-    ratios = [one["theirs_ms"] / one["eyas_ms"] for one in measured]
+    compile_s = sorted(one["compile_s"] for one in measured.values())
     most = compile_s[min(len(compile_s) - 1, math.ceil(0.95 * len(compile_s)) - 1)]
-    mean = math.exp(statistics.fmean(map(math.log, ratios)))
-    return [
-        *lines,
+    lines.append(
         f"Compiled cold: median {statistics.median(compile_s):.1f} s, 95 % within {most:.1f} s, at most "
-        f"{compile_s[-1]:.1f} s.",
-        f"Speed against the engine that each was made for: geometric mean {mean:.2f}, least {min(ratios):.2f}, "
-        f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)} at least as fast.",
-    ]
+        f"{compile_s[-1]:.1f} s."
+    )
+    for engine, title in _ENGINES.items():
+        own = {
+            name: one["theirs_ms"] / one["eyas_ms"] for name, one in measured.items() if cases[name].engine == engine
+        }
+        if own:
+            mean = math.exp(statistics.fmean(map(math.log, own.values())))
+            slowest = min(own, key=own.__getitem__)
+            lines.append(
+                f"Beside {title}, {len(own)} files: geometric mean {mean:.2f} x, least {own[slowest]:.2f} x "
+                f"({slowest}), {sum(ratio >= 1 for ratio in own.values())} at least as fast."
+            )
+    return lines
 
 
 def write_page(path: Path, outcomes: Sequence[Outcome], cases: Mapping[str, Wild]) -> None:
@@ -50,7 +63,7 @@ def write_page(path: Path, outcomes: Sequence[Outcome], cases: Mapping[str, Wild
         "sizes where it has open ones, and compared with the engine that it was made for. Compile times are cold, with "
         "empty caches. `x` is that engine's time divided by ours, of the fastest calls of blocks that took turns.",
         "",
-        *summary(outcomes),
+        *_paragraphs(summary(outcomes, cases)),
         "",
         "| file | | compile s | ms | theirs ms | x | difference | what it is |",
         "|---|---|---:|---:|---:|---:|---:|---|",
@@ -60,6 +73,10 @@ def write_page(path: Path, outcomes: Sequence[Outcome], cases: Mapping[str, Wild
         lines += ["", "| not passed | kind | reason |", "|---|---|---|"]
         lines += [f"| {one.name} | {one.kind} | {one.reason.replace('|', '/')} |" for one in left]
     path.write_text("\n".join(lines) + "\n")
+
+
+def _paragraphs(lines: Sequence[str]) -> list[str]:
+    return [line for text in lines for line in (text, "")][:-1]
 
 
 def _row(outcome: Outcome, case: Wild) -> str:

@@ -109,6 +109,7 @@ def _sizes(value: mlir.Value) -> list[mlir.Value | int]:
 def _require_equal(
     left: mlir.Value | int, right: mlir.Value | int, op: mlir.Operation, checked: set[tuple], one: _Same
 ) -> None:
+    left, right = _first(left, one), _first(right, one)
     known = [_static(size) for size in (left, right)]
     if left is right or (None not in known and known[0] == known[1]):
         return
