@@ -192,3 +192,14 @@ def test_functions_of_positions_become_parameters():
     module, values, used = run(text, {})
     assert used == ["constant#generic"]
     np.testing.assert_allclose(values["constant#generic"], np.tile(np.sin(np.arange(7)), (5, 1)), rtol=1e-6, atol=1e-7)
+
+
+def test_sizes_that_depend_on_constant_data_are_found_by_the_call():
+    torch = pytest.importorskip("torch")
+
+    class Chosen(torch.nn.Module):
+        def forward(self, x):
+            return torch.combinations(x, r=1)
+
+    x = torch.randn(3)
+    torch.testing.assert_close(eyas.compile(Chosen(), (x,))(x), x.reshape(3, 1))

@@ -143,6 +143,8 @@ def constant_ops(block: mlir.Block) -> set[mlir.Operation]:
             continue
         if op.name.startswith(("flow.", "func.", "cf.", "scf.")) or not op.results:
             continue
+        if not all(mlir.RankedTensorType(one.type).has_static_shape for one in op.results if is_tensor(one)):
+            continue  # its size would be one of the data
         owners = [_owner_in(value, block) for value in nested_operands(op)]
         if all(owner is _INSIDE or owner in constant for owner in owners):
             constant.add(op)
