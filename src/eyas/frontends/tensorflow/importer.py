@@ -49,6 +49,9 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
 def _tensorflow() -> Any:
     try:
         import tensorflow  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
+
+        if tensorflow.__file__ is None:  # a folder of that name
+            raise ImportError("No module named 'tensorflow'")
     except ImportError as error:
         raise FrontendError(
             f"SavedModels and Keras models are read by TensorFlow, which cannot be imported ({error}): pip install"

@@ -10,12 +10,15 @@ from eyas.ir.walk import is_tensor
 
 
 def unwrap(loop: mlir.Operation) -> bool:
-    """Gives an `scf.while` integers in place of what it carries as tensors of one integer; says whether it had any.
+    """Gives an `scf.while` integers in place of what it carries as tensors of one integer; says whether it did. Only
+    where no result of them is used: a dispatch gives tensors.
 
     What is computed with them is arithmetic on tensors of no dimensions, which becomes arithmetic on numbers. Extracts
     of what was just put into a tensor are left for the canonicaliser.
     """
     if not any(_is_number(value.type) for value in [*loop.operands, *loop.results]):
+        return False
+    if any(_is_number(result.type) and list(result.uses) for result in loop.results):
         return False
     with mlir.InsertionPoint(loop), loop.location:
         made = scf.WhileOp([_unwrapped(result.type) for result in loop.results], [_number(v) for v in loop.operands])

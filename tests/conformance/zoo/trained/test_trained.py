@@ -13,7 +13,8 @@ import onnxruntime
 import pytest
 import torch
 from tests.conformance.packages import File, Missing
-from tests.conformance.zoo.trained import packages, tfjs
+from tests.conformance import packages
+from tests.conformance.zoo.trained import tfjs
 from tests.conformance.zoo.trained.case import Trained, Wrong, agree, check
 from tests.conformance.zoo.trained.ctranslate2 import read_variables
 from tests.conformance.zoo.trained.table import all_trained, check_trained
