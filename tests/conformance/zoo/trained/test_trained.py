@@ -12,8 +12,8 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from tests.conformance.packages import File, Missing
 from tests.conformance import packages
+from tests.conformance.packages import File, Missing
 from tests.conformance.zoo.trained import tfjs
 from tests.conformance.zoo.trained.case import Trained, Wrong, agree, check
 from tests.conformance.zoo.trained.ctranslate2 import read_variables
