@@ -77,6 +77,7 @@ def test_few_elements(shape):
     check(BY_DEGREE, (torch.rand(shape), torch.full(shape, 3.0)))
 
 
+@pytest.mark.long
 def test_any_size():
     rows = torch.export.Dim("rows")
     functions = (special.erfc, special.digamma, special.bessel_y0)
@@ -134,6 +135,7 @@ def test_windows():
         torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 def test_gradients():
     functions = (special.erfc, special.erfinv, special.erfcx, special.gammaln, special.digamma, special.i0, special.i1e)
 

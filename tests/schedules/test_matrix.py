@@ -54,5 +54,5 @@ def test_a_kernel_that_leaves_its_buffers_is_found(tmp_path):
     target = [name for name in runnable() if name != "vmvx"][-1:]
     if not target:
         pytest.skip("no machine code for this machine")
-    found = matrix(tmp_path, "--targets", *target, "--programs", "elements", "--per-program", "40", "--plant")
+    found = matrix(tmp_path, "--targets", *target, "--programs", "elements", "--per-program", "12", "--plant")
     assert found["counts"].get("outside") and found["bad"]
