@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from eyas.ir import Pass, mlir
 from eyas.ir.walk import defining_op
 from eyas.passes.input.factorizations.catalogue import FACTORIZATIONS
-from eyas.passes.input.torch_values import builtin_type, find_operators, operator_name, to_tensor
+from eyas.passes.input.torch_values import find_operators, operator_name, replace_by_tensors, to_tensor
 
 PREFIX = "torch.eyas."
 
@@ -31,18 +30,8 @@ class ConvertLinearAlgebra(Pass):
     def run(self, module: mlir.Module) -> None:
         for op in find_operators(module, *(PREFIX + name for name in FACTORIZATIONS)):
             with mlir.InsertionPoint(op), op.location:
-                _convert(op, FACTORIZATIONS[operator_name(op).removeprefix(PREFIX)])
-
-
-def _convert(op: mlir.Operation, build: Callable[..., list[mlir.Value]]) -> None:
-    for result, made in zip(op.results, build(*(_argument(value) for value in op.operands)), strict=True):
-        type_ = builtin_type(result.type)
-        assert type_ is not None, op
-        if made.type != type_:
-            made = mlir.Operation.create("tensor.cast", results=[type_], operands=[made]).result
-        back = mlir.Operation.create("torch_c.from_builtin_tensor", results=[result.type], operands=[made]).result
-        result.replace_all_uses_with(back)
-    op.erase()
+                build = FACTORIZATIONS[operator_name(op).removeprefix(PREFIX)]
+                replace_by_tensors(op, build(*(_argument(value) for value in op.operands)))
 
 
 def _argument(value: mlir.Value) -> Any:

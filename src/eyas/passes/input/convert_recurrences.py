@@ -12,7 +12,7 @@ from eyas.ir import Pass, mlir
 from eyas.ir.structured import empty_like, generic, index_constant
 from eyas.ir.walk import defining_op
 from eyas.passes.input.recurrent_cells import Cell, Scalars, gru, lstm
-from eyas.passes.input.torch_values import builtin_type, find_operators, to_tensor
+from eyas.passes.input.torch_values import find_operators, replace_by_tensors, to_tensor
 
 _Make = Callable[..., list[mlir.Value]]
 _Input = mlir.Value | tuple[mlir.Value, int]
@@ -43,18 +43,7 @@ class ConvertRecurrences(Pass):
     def run(self, module: mlir.Module) -> None:
         for op in find_operators(module, FROM_ONNX, *FROM_TORCH):
             with mlir.InsertionPoint(op), op.location:
-                _replace(op, _Recurrence(op).build())
-
-
-def _replace(op: mlir.Operation, values: Sequence[mlir.Value]) -> None:
-    for result, made in zip(op.results, values, strict=True):
-        type_ = builtin_type(result.type)
-        assert type_ is not None, op
-        if made.type != type_:
-            made = mlir.Operation.create("tensor.cast", results=[type_], operands=[made]).result
-        back = mlir.Operation.create("torch_c.from_builtin_tensor", results=[result.type], operands=[made]).result
-        result.replace_all_uses_with(back)
-    op.erase()
+                replace_by_tensors(op, _Recurrence(op).build())
 
 
 class _Recurrence:

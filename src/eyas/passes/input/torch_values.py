@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from eyas.ir import mlir
 from eyas.ir.walk import find_ops
@@ -38,12 +39,18 @@ def to_tensor(value: mlir.Value) -> mlir.Value:
 
 
 def replace_by_tensor(op: mlir.Operation, tensor: mlir.Value) -> None:
-    """Puts a tensor in the place of the op's one result, and erases the op. Sizes that one of both knows may differ."""
-    result = op.results[0]
-    type_ = builtin_type(result.type)
-    assert type_ is not None, op
-    if tensor.type != type_:
-        tensor = mlir.Operation.create("tensor.cast", results=[type_], operands=[tensor]).result
-    back = mlir.Operation.create("torch_c.from_builtin_tensor", results=[result.type], operands=[tensor]).result
-    result.replace_all_uses_with(back)
+    """Puts a tensor in the place of the op's one result, and erases the op."""
+    replace_by_tensors(op, [tensor])
+
+
+def replace_by_tensors(op: mlir.Operation, tensors: Sequence[mlir.Value]) -> None:
+    """Puts a tensor in the place of each of the op's results, and erases the op. Sizes that one of both knows may
+    differ."""
+    for result, made in zip(op.results, tensors, strict=True):
+        type_ = builtin_type(result.type)
+        assert type_ is not None, op
+        if made.type != type_:
+            made = mlir.Operation.create("tensor.cast", results=[type_], operands=[made]).result
+        back = mlir.Operation.create("torch_c.from_builtin_tensor", results=[result.type], operands=[made]).result
+        result.replace_all_uses_with(back)
     op.erase()
