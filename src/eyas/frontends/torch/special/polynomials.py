@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._higher_order_ops.while_loop import while_loop_op
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -177,14 +178,17 @@ def _known_degree(family: _Family, x: Tensor, n: int) -> Tensor:
 
 
 def _any_degree(family: _Family, x: Tensor, n: Tensor) -> Tensor:
-    def goes_on(k: Tensor, before: Tensor, now: Tensor) -> Tensor:
+    """Degrees that are data: all elements take as many steps as the highest."""
+
+    def goes_on(k: Tensor, before: Tensor, now: Tensor, x: Tensor, n: Tensor) -> Tensor:
         return (k < n).any()
 
-    def body(k: Tensor, before: Tensor, now: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def body(k: Tensor, before: Tensor, now: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         after = family.step(k.to(x.dtype), x, now, before)
         more = k < n
         return k + 1, torch.where(more, now, before), torch.where(more, after, now)
 
     start = (torch.ones((), dtype=torch.int64), torch.ones_like(x), family.first(x).clone())
-    result = torch.while_loop(goes_on, body, start)[2]
+    # Not torch.while_loop: it traces by Dynamo, which takes sizes as open once it has seen two of them.
+    result = while_loop_op(goes_on, body, start, (x, n))[2]  # pyright: ignore[reportArgumentType]  # the stubs know one carried value
     return torch.where(n < 0, 0.0, torch.where(n == 0, 1.0, result))
