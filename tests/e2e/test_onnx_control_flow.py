@@ -202,6 +202,21 @@ def test_scan_over_a_symbolic_length():
     check(text, (np.float32(1), np.ones(5, np.float32)), (np.float32(2), np.ones(9, np.float32)))
 
 
+def test_carried_values_of_sizes_that_nobody_named():
+    text = """main (float[?, 3] x, float[90, 3] w) => (float[?, 3] same, float[90, ?] rows)
+    {
+      same, rows = Scan <num_scan_inputs = 1,
+          body = step (float[?, 3] s, float[3] v) => (float[?, ?] t, float[?] row) {
+        t = Identity (s)
+        d = Sub (s, v)
+        row = ReduceSum <keepdims = 0, axes = [1]> (d)
+      }> (x, w)
+    }"""
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((90, 3)).astype(np.float32)
+    check(text, *((rng.standard_normal((n, 3)).astype(np.float32), w) for n in (4, 1, 7)), opset=11)
+
+
 def test_carried_values_that_change_their_shape_are_refused():
     text = """main (int64 n, float[1] x) => (float[k] y)
     {

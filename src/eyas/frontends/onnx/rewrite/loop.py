@@ -123,7 +123,8 @@ def _settled_types(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> d
             raise _unsupported(node, b, f"it carries '{name}', a {what}; only tensors are supported")
         if type_ is None or not type_.tensor_type.HasField("shape"):
             raise _unsupported(node, b, f"the type or rank of what it carries, '{name}', is not known")
-        given.append(type_)
+        given.append(_with_names(type_, name))
+        b.declare_type(name, given[-1])
     types = infer_body(body, [None, None, *given], b)
     for value, before in zip(body.output[1:], given, strict=False):
         after = types[value.name]
@@ -131,6 +132,16 @@ def _settled_types(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> d
             change = f"from {_show(before)} to {_show(after)}"
             raise _unsupported(node, b, f"'{value.name}', which it carries, changes its shape {change}")
     return types
+
+
+def _with_names(type_: onnx.TypeProto, name: str) -> onnx.TypeProto:
+    """Sizes that nobody named get a name, by which the body's results can be seen to have the same."""
+    named = onnx.TypeProto()
+    named.CopyFrom(type_)
+    for at, dim in enumerate(named.tensor_type.shape.dim):
+        if not dim.HasField("dim_value") and not dim.dim_param:
+            dim.dim_param = f"{name}_dim{at}"
+    return named
 
 
 def infer_body(body: onnx.GraphProto, inputs: Sequence[onnx.TypeProto | None], b: Builder) -> dict[str, onnx.TypeProto]:
