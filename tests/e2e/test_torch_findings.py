@@ -6,6 +6,7 @@ programs of a row are compiled as one, which costs one compilation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -231,6 +232,16 @@ WRONG = {
             lambda x: torch.linspace(0, 200, 5, dtype=torch.uint8),
         ],
         u8(1, 2, 3),
+    ),
+    "exponential units near zero": (
+        [
+            lambda x: F.elu(x, 0.7) * 1e6,
+            lambda x: F.selu(x) * 1e6,
+            lambda x: F.celu(x, 1.3) * 1e6,
+            lambda x: F.selu(x.double()) * 1e6,
+            lambda x: F.elu(x.half()) * 1024,
+        ],
+        torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-4, -1e-5, -1e-9, 1e-9, -90, 90, -0.3]),
     ),
     "pooling of integers in three dimensions": (
         [

@@ -35,6 +35,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.cat.default: _joined(aten.cat.default),
         aten.clamp.default: clamp,
         aten.div.Tensor_mode: floor_quotient,
+        aten.elu.default: elu,
         aten.eq.Tensor: equal,
         aten.full.default: fill,
         aten.full_like.default: fill_like,
@@ -51,6 +52,15 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **{op: _in_f32(op) for op in _AVERAGES},
         **{op: _with_number(op) for op in _COMPARISONS},
     }
+
+
+def elu(x: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    """Near zero exp(x) - 1 has no digits left. Halves are computed as f32, as torch has them."""
+    if not x.dtype.is_floating_point:
+        return NotImplemented
+    wide = x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
+    below = torch.expm1(wide * input_scale) * (alpha * scale)
+    return torch.where(wide > 0, wide * scale, below).to(x.dtype)
 
 
 def _with_number(op: Any) -> Callable[..., Any]:

@@ -45,7 +45,7 @@ def kind_of(data_type: int) -> str | None:
 def elements_of(array: np.ndarray) -> Elements:
     """Numbers as elements."""
     result = np.empty(array.shape, object)
-    result[...] = array.tolist() if array.shape else array.item()
+    result.reshape(-1)[:] = array.reshape(-1).tolist()
     return result
 
 
