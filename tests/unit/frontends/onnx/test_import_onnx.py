@@ -65,16 +65,6 @@ def test_symbolic_batch():
         np.testing.assert_allclose(evaluate(program, x)[0], expected, rtol=1e-5, atol=1e-5)
 
 
-def test_empty_constants():
-    model = model_of(
-        [("Add", ["x", "w"], ["s"], {}), ("Concat", ["s", "x"], ["y"], {"axis": 0})],
-        {"x": (FLOAT, [0, 4, 2])},
-        {"y": (FLOAT, [0, 4, 2])},
-        {"w": np.ones((0, 4, 2), np.float32)},
-    )
-    assert evaluate(import_model(model), np.ones((0, 4, 2), np.float32))[0].shape == (0, 4, 2)
-
-
 def test_convolution_matches_onnxruntime():
     model = model_of(
         [
