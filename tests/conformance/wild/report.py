@@ -84,7 +84,7 @@ def _row(outcome: Outcome, case: Wild) -> str:
         return f"| {outcome.name} | {outcome.kind} | | | | | | {case.about} |"
     one = json.loads(outcome.reason)
     ratio = one["theirs_ms"] / one["eyas_ms"]
-    times = f"{one['compile_s']:.1f} | {one['eyas_ms']:.2f} | {one['theirs_ms']:.2f} | {ratio:.2f}"
+    times = f"{one['compile_s']:.1f} | {one['eyas_ms']:.3g} | {one['theirs_ms']:.3g} | {ratio:.2f}"
     return f"| {outcome.name} | right | {times} | {one['error']:.0e} | {case.about} |"
 
 
