@@ -18,7 +18,7 @@ _ENGINES = {
     "onnxruntime": "ONNX Runtime",
     "litert": "LiteRT",
     "torch": "PyTorch",
-    "tfjs": "TensorFlow.js, which has one thread,",
+    "tfjs": "TensorFlow.js (one thread)",
 }
 _PACKAGES = ("eyas", "onnxruntime", "ai-edge-litert", "torch")
 
