@@ -22,7 +22,7 @@ _MAY_FAIL = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.
 class SpeculateBranches(Pass):
     """Takes the ops of both branches out of an `scf.if` and chooses between their results, element by element.
 
-    An `scf.if` is one dispatch of plain loops on one core, in which nothing is fused, packed or vectorised. Outside, the
+    An `scf.if` is one dispatch of plain loops on one core, with nothing fused, packed or vectorised. Outside, the
     branches are like the rest of the program, which is worth the work of the branch that is not needed unless that is
     large beside the rest. Branches that may fail, write state or run for an unknown time stay where they are.
 
