@@ -153,6 +153,18 @@ def test_fourier_transform(length, inverse):
     np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], want, rtol=1e-4, atol=2e-6)
 
 
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+@pytest.mark.parametrize("length", [127, 128, 130, 131, 135, 400, 441, 1024])
+def test_half_a_spectrum_of_real_numbers(length, target):
+    """Lengths that are one product, and lengths that are two; odd ones and those of uneven factors among them."""
+    x = normal(3, length, 1)
+    x[1], x[2, 1:] = 0, 0
+    model, given = model_of("DFT", {"x": x}, {"y": (FLOAT, 3)}, axis=1, onesided=1)
+    got = np.asarray(eyas.compile(model, target=target)(*given.values()))
+    want = np.fft.rfft(x[..., 0].astype(np.float64), axis=1)
+    np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], want, rtol=1e-4, atol=1e-6 * np.abs(want).max())
+
+
 @pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
 def test_shifts_beyond_the_width_give_zero(direction):
     x, by = np.full(9, 200, np.uint8), np.arange(0, 18, 2, dtype=np.uint8)

@@ -34,6 +34,7 @@ PASSES: dict[str, str] = {
     "guard-powers": "codegen.common.passes.guard_powers",
     "guard-shifts": "codegen.common.passes.guard_shifts",
     "insert-barriers": "passes.schedule.insert_barriers",
+    "speculate-branches": "passes.optimize.speculate_branches",
     "count-loops": "passes.optimize.count_loops",
     "outline-loops": "passes.optimize.outline_loops",
     "outline-dispatches": "passes.dispatch.outline_dispatches",

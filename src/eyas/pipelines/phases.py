@@ -14,6 +14,7 @@ from eyas.pipelines.request import Options, Phase
 from eyas.targets import Target
 
 OPTIONAL_PASSES = (
+    "speculate-branches",
     "count-loops",
     "outline-loops",
     "widen-accumulators",
@@ -92,6 +93,7 @@ def _input(options: Options) -> list[Pass | Upstream]:
 def _optimize(options: Options) -> list[Pass | Upstream]:
     return [
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
+        _make("speculate-branches"),
         _make("count-loops"),
         _make("outline-loops", **_strategies(options)),
         _make("widen-accumulators"),

@@ -6,6 +6,7 @@ from eyas.codegen.backends import all_switches
 from eyas.pipelines.phases import OPTIONAL_PASSES
 
 WITHOUT = {
+    "speculate-branches": "a branch on data is one dispatch of scalar code",
     "count-loops": "loops count in the way that their framework does, and are one dispatch of scalar code each",
     "outline-loops": "each loop is one dispatch, on one core",
     "widen-accumulators": "sums of f16 and bf16 accumulate in their own type",

@@ -187,6 +187,19 @@ def loop() -> Case:
     return Case(Steps().eval(), (torch.randn(12, 1, 256),))
 
 
+class Branch(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(24, 24)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: self.layer(x), lambda x: x * 2, (x,))
+
+
+def branch() -> Case:
+    return Case(Branch().eval(), (torch.randn(3, 24),))
+
+
 class Layer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -201,6 +214,7 @@ def layer() -> Case:
 
 
 CASES: dict[str, Callable[[], Case]] = {
+    "speculate-branches": branch,
     "count-loops": loop,
     "outline-loops": loop,
     "widen-accumulators": half_sums,

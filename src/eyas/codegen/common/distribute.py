@@ -57,8 +57,10 @@ def cut(
     points: int | None,
     grain: Grain,
     cores: int,
+    beside: Sequence[Sequence[Size]] = (),
 ) -> tuple[GridAxis, ...]:
-    """Cuts loops in an order into pieces of whole steps until there are enough workgroups.
+    """Cuts loops in an order into pieces of whole steps until there are enough workgroups. `beside` are the loops of
+    other nests that are cut alike.
 
     The last loop that is cut is x, the fastest axis, so that workgroups which follow each other share what the loops
     before it choose.
@@ -71,7 +73,7 @@ def cut(
             continue
         extent, step = loops[loop].static, steps.get(loop, 1)
         if extent is None:
-            axes.append(GridAxis(loop, _dynamic_piece(loops, loop, step)))
+            axes.append(GridAxis(loop, _dynamic_piece([loops, *beside], loop, step)))
             count *= grain.unknown
             continue
         blocks = -(-extent // step)
@@ -91,7 +93,8 @@ def distribute(kernel: Kernel, tiles: Sequence[Tile], target: Target, grain: Gra
     total = None if None in points else sum(count or 0 for count in points)
     if len(kernel.nests) > 1:
         steps: dict[int | None, int] = {kernel.shared: max(kernel.block, 1)}
-        return cut(nest.loops, range(kernel.common), steps, total, grain, target.cores)
+        beside = [one.loops for one in kernel.nests[:-1]]
+        return cut(nest.loops, range(kernel.common), steps, total, grain, target.cores, beside)
     steps = {tile.unroll_loop: tile.unroll, tile.loop: tile.lanes}
     return cut(nest.loops, nest.parallel, steps, total, grain, target.cores)
 
@@ -135,7 +138,7 @@ def distribute_heads(kernel: Kernel, tiles: Sequence[Tile], target: Target) -> t
     return tuple(GridAxis(loop, 1) for loop in reversed(heads))
 
 
-def _dynamic_piece(loops: Sequence[Size], loop: int, step: int) -> int:
-    rest = product([size for other, size in enumerate(loops) if other != loop])
-    per_index = max(1, rest.static if rest.static is not None else 256)
+def _dynamic_piece(nests: Sequence[Sequence[Size]], loop: int, step: int) -> int:
+    rests = [product([size for other, size in enumerate(loops) if other != loop]).static for loops in nests]
+    per_index = max(1, sum(256 if rest is None else rest for rest in rests))
     return max(1, _DYNAMIC_PIECE_POINTS // per_index // step) * step

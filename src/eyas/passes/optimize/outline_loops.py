@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,9 +11,9 @@ from torch_mlir.dialects import func
 from eyas.codegen.backends import backend_of
 from eyas.dialects import flow
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
-from eyas.passes.dispatch.grouping import indexing_maps
 from eyas.passes.optimize.counted_loops import CountedLoop, counted_steps
 from eyas.passes.optimize.evaluate_constants import constant_ops
+from eyas.passes.optimize.work import points_of
 from eyas.passes.targeted import TargetedPass
 
 # Ops of a step that the strategy `recurrence` reads.
@@ -55,7 +54,7 @@ class OutlineLoops(TargetedPass):
                     ordinal += _Outlining(module, loop, f"{prefix}_loop_{ordinal}").run()
 
     def _is_worth(self, loop: CountedLoop) -> bool:
-        work = _work(loop.body)
+        work = points_of(loop.body)
         ops = [view.operation.name for view in loop.body.operations]
         strategies = [strategy.name for strategy in backend_of(self.target).strategies]
         if "recurrence" not in strategies or "recurrence" in self.disable or not all(map(_is_of_steps, ops)):
@@ -218,21 +217,3 @@ def _unshaped(value: mlir.Value) -> mlir.Value:
         value = owner.operands[0]
         owner = defining_op(value)
     return value
-
-
-def _work(block: mlir.Block) -> int:
-    """Points of all loops of the linalg ops in a block."""
-    total = 0
-    for view in block.operations:
-        op = view.operation
-        maps = indexing_maps(op) if op.name.startswith("linalg.") else None
-        if maps is None:
-            continue
-        sizes: dict[int, int] = {}
-        for operand, map_ in zip(op.operands, maps, strict=False):
-            if is_tensor(operand) and mlir.RankedTensorType(operand.type).has_static_shape:
-                for expr, size in zip(map_.results, mlir.RankedTensorType(operand.type).shape, strict=True):
-                    if isinstance(expr, mlir.AffineDimExpr):
-                        sizes[expr.position] = size
-        total += math.prod(sizes.values())
-    return total

@@ -71,3 +71,10 @@ def test_loops_of_unknown_extent():
 def test_kinds_of_kernels_differ_in_their_grain():
     assert PRODUCTS.workgroups(None, 2) == 24 and PRODUCTS.workgroups(10**6, 2) == 6
     assert HEADS.workgroups(None, 16) == 32 and ELEMENTS.workgroups(None, 16) == 64
+
+
+def test_rows_of_unknown_number_are_cut_by_the_work_of_all_nests():
+    loops, walk = sizes("n", 1, 1, 100), sizes("n", 1, 100, 15)
+    (alone,) = cut(loops, (0,), {}, None, ELEMENTS, 2)
+    (together,) = cut(loops, (0,), {}, None, ELEMENTS, 2, [walk])
+    assert (alone.tile, together.tile) == (327, 20)

@@ -39,7 +39,8 @@ def classify(
     dtype: np.dtype,
     b: Builder,
 ) -> tuple[str, str]:
-    """(label, transformed scores) of an ensemble: `scored` are the classes that it has scores for."""
+    """(label, transformed scores) of an ensemble: `scored` are the classes that it has scores for. Where that is one
+    of two, `scores` are those of this class alone."""
     count = len(labels)
     if count != 2 or len(scored) != 1:
         if base.size:
@@ -50,8 +51,7 @@ def classify(
             best = b.add("Add", scores, b.constant(absent))
         return label_of(b.add("ArgMax", best, axis=1, keepdims=0), labels, b), transform(scores, how, dtype, b)
     # Two classes of which one has a score.
-    known = scored[0]
-    one = column(scores, known, b)
+    known, one = scored[0], scores
     if base.size > known:
         one = b.add("Add", one, b.constant(base[known], dtype))
     limit = b.constant(0.5 if all_positive else 0.0, dtype)

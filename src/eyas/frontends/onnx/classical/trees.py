@@ -46,10 +46,12 @@ def classifier(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     labels = list(given.get("classlabels_int64s", [])) or list(given.get("classlabels_strings", []))
     ids, weights = given.get("class_ids", []), _numbers(given, "class_weights", dtype)
     forest = _read_old_forest(given, "class", max(len(labels), 1), dtype)
-    scores = _score(value, forest, "SUM", b)
+    scored = sorted(set(ids))
+    only_one = len(labels) == 2 and len(scored) == 1
+    scores = _walk(value, _only(forest, scored), "SUM", b) if only_one else _score(value, forest, "SUM", b)
     post, base = given.get("post_transform", b"NONE").decode(), _numbers(given, "base_values", dtype)
     all_positive = bool((weights >= 0).all())
-    label, scores = classify(scores, labels, sorted(set(ids)), all_positive, base, post, dtype, b)
+    label, scores = classify(scores, labels, scored, all_positive, base, post, dtype, b)
     return named(node, [label, scores if dtype == np.float32 else b.cast(scores, TensorProto.FLOAT)])
 
 
@@ -151,7 +153,15 @@ def _read_forest(given: dict[str, Any], dtype: np.dtype) -> Forest:
 
 
 def _score(x: str, forest: Forest, how: str, b: Builder) -> str:
-    """(rows, targets): what the leaves that each row reaches are worth together."""
+    """(rows, targets): what the leaves that each row reaches are worth together; 0 for targets that no leaf names."""
+    named = sorted({target for node in forest.nodes if isinstance(node, Leaf) for target, _ in node.weights})
+    if len(named) == forest.targets:
+        return _walk(x, forest, how, b)
+    return _spread(_walk(x, _only(forest, named or [0]), how, b), named, forest, b)
+
+
+def _walk(x: str, forest: Forest, how: str, b: Builder) -> str:
+    """The same where a leaf names each target."""
     combine = _COMBINE[how]
     walks = make_walks(replace(forest, width=(b.dims_of(x) or [None])[-1]), _NEUTRAL[combine])
     rows = (b.dims_of(x) or [None])[0]
@@ -171,10 +181,22 @@ def _score(x: str, forest: Forest, how: str, b: Builder) -> str:
     total = b.reshape(total, [-1, forest.targets])
     if how == "AVERAGE":
         total = b.add("Div", total, b.constant(len(forest.roots), forest.dtype))
-    if combine != "sum":
-        # A target that no leaf names has no extreme.
-        zero = b.constant(0, forest.dtype)
-        named = {target for node in forest.nodes if isinstance(node, Leaf) for target, _ in node.weights}
-        known = b.constant(np.array([[target in named for target in range(forest.targets)]]))
-        total = b.add("Where", known, total, zero)
     return total
+
+
+def _only(forest: Forest, named: list[int]) -> Forest:
+    """The forest with these targets alone, which its leaves name."""
+    numbers = {target: number for number, target in enumerate(named)}
+    nodes = [
+        Leaf(tuple((numbers[target], weight) for target, weight in node.weights)) if isinstance(node, Leaf) else node
+        for node in forest.nodes
+    ]
+    return replace(forest, nodes=nodes, targets=len(named))
+
+
+def _spread(scores: str, named: list[int], forest: Forest, b: Builder) -> str:
+    """Columns of all targets from those of the named ones."""
+    places = [named.index(target) if target in named else 0 for target in range(forest.targets)]
+    known = b.constant(np.array([[target in named for target in range(forest.targets)]]))
+    columns = b.add("Gather", scores, b.constant(places, np.int64), axis=1)
+    return b.add("Where", known, columns, b.constant(0, forest.dtype))

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from eyas.frontends.onnx.rewrite.fft import radices, transform
+from eyas.frontends.onnx.rewrite.real_fft import factors, real_transform
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
 
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
@@ -81,6 +82,11 @@ def stft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 def _transformed(b: Builder, value: str, kind: int, shape: list[int], count: int, inverse: bool, onesided: bool) -> str:
     """The transform of the last axis but one as a product; the last has the parts."""
     *lead, size, parts = shape
+    halves = parts == 1 and onesided and not inverse
+    if kind == onnx.TensorProto.FLOAT and halves and size == count and factors(count) is not None:
+        rows = math.prod(lead)
+        spectrum = real_transform(b.reshape(value, [rows, size]), rows, size, b)
+        return b.reshape(spectrum, [*lead, count // 2 + 1, 2])
     table = _dft_table(size, parts, count, inverse, onesided)
     # In f64: sums that cancel to almost nothing are what people look at in a spectrum.
     rows = b.cast(b.reshape(value, [*lead, size * parts]), onnx.TensorProto.DOUBLE)
