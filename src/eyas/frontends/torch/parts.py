@@ -11,13 +11,26 @@ Tensor = torch.Tensor
 
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All ways to choose `r` elements of a vector, in order. Which they are depends on its length alone."""
-    if input.dim() != 1 or r < 1 or not isinstance(input.shape[0], int):
+    """All ways to choose `r` elements of a vector, in order. Which they are depends on its length alone; where that
+    varies, they are found among all rows of `r` places."""
+    if input.dim() != 1 or r < 1:
         return NotImplemented
+    if not isinstance(input.shape[0], int):
+        return input[_rising(input, r, with_replacement)]
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     chosen = list(choose(range(input.shape[0]), r))
     places = torch.tensor(chosen, dtype=torch.int64, device=input.device).reshape(len(chosen), r)
     return input[places] if chosen else input.new_zeros(0, r)
+
+
+def _rising(x: Tensor, r: int, is_level: bool) -> Tensor:
+    """Rows of places, each of them behind the one before it, or there too."""
+    place = torch.arange(x.shape[0], device=x.device)
+    rises: Any = torch.ones_like(place, dtype=torch.bool).reshape([-1] + [1] * (r - 1))
+    for column in range(1, r):
+        before, after = (place.reshape([-1] + [1] * (r - 1 - one)) for one in (column - 1, column))
+        rises = rises & (before <= after if is_level else before < after)
+    return rises.expand([x.shape[0]] * r).nonzero()
 
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:

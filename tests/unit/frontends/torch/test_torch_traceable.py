@@ -118,3 +118,23 @@ def test_ctc_loss() -> None:
         torch.testing.assert_close(module(probs, targets, *given), loss(probs, targets, *given), rtol=1e-4, atol=1e-5)
     with pytest.raises(CallError, match="a length is greater"):
         module(probs, targets, times + 1, lengths)
+
+
+def test_sizes_that_vary() -> None:
+    size = torch.export.Dim("size", min=2)
+    lengths = torch.tensor([2, 3, 1])
+
+    def found(x, probs, targets):
+        return (
+            *(torch.combinations(x), torch.combinations(x, 3, True), torch.combinations(x, 1)),
+            *(torch.cov(probs[:, 0]), torch.corrcoef(x), torch.narrow(x, 0, lengths[0], 1)),
+            F.ctc_loss(probs, targets, lengths + 3, lengths, reduction="none"),
+        )
+
+    def given(count):
+        return torch.randn(count), torch.randn(count, 3, 6).log_softmax(-1), torch.randint(1, 6, (3, 4))
+
+    module = eyas.compile(found, given(7), dynamic_shapes=({0: size}, {0: size}, None), progress=False)
+    for count in (7, 11):
+        inputs = given(count)
+        torch.testing.assert_close(module(*inputs), found(*inputs), rtol=1e-4, atol=1e-5, equal_nan=True)
