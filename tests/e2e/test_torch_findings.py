@@ -264,6 +264,42 @@ WRONG = {
         ],
         ((torch.arange(120.0) * 37) % 121).reshape(1, 1, 4, 5, 6),
     ),
+    "choices with names, one or the other": (
+        [
+            lambda x, sorter: torch.searchsorted(x, x, sorter=sorter, right=True),
+            lambda x, sorter: torch.searchsorted(x, x, sorter=sorter, out_int32=True),
+            lambda x, sorter: torch.searchsorted(x, 1.5, sorter=sorter, out_int32=True),
+        ],
+        torch.tensor([3.0, 1, 2, 1]),
+        torch.tensor([1, 3, 2, 0]),
+    ),
+    "one number": (
+        [
+            lambda x, i: torch.take(x, i),
+            lambda x, i: torch.take(x[0], i.reshape(1)),
+            lambda x, i: torch.take(x.reshape(2, 2), i.expand(2, 0)),
+        ],
+        torch.tensor([3.0, 1, 2, 4]),
+        torch.tensor(-1),
+    ),
+    "averages whose sizes stand for several axes": (
+        [
+            lambda x: torch.ops.aten.avg_pool2d(x, [2, 2], [], [0], False, True, -2),
+            lambda x: torch.ops.aten.avg_pool2d(x[0], [2], [1], [1]),
+        ],
+        torch.arange(32.0).reshape(1, 2, 4, 4),
+    ),
+    "conversions to and from complex numbers": (
+        [
+            lambda x, z: x.cdouble(),
+            lambda x, z: x.half().to(torch.complex64) + z,
+            lambda x, z: x.int().to(torch.complex64) * z,
+            lambda x, z: z.cdouble() * 2,
+            lambda x, z: z.cdouble().to(torch.complex64) * z,
+        ],
+        torch.tensor([3.0, 1, 2, 4]),
+        torch.tensor([1j, 2, 3 - 2j, -1]),
+    ),
 }
 
 

@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from eyas.frontends.torch.refusals import refuse, where
 
 aten = torch.ops.aten
+prims = torch.ops.prims
 _KEPT_META = ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node")
 
 # What moves or adds elements does the same with real and imaginary parts; torch's pairs lack some of it.
@@ -56,6 +57,8 @@ def split_complex(program: torch.export.ExportedProgram, table: dict[Any, Callab
             elif node.op in ("placeholder", "get_attr"):
                 if _is_complex(node.meta.get("val")) or "pairs" in node.meta:
                     pairs[node] = _split_argument(graph, node)
+            elif node.target is aten._assert_tensor_metadata.default:
+                graph.erase_node(node)  # of types, which were as they should be when the program was traced
             elif node.target is not operator.getitem and _touches_complex(node, pairs):
                 _replace(graph, node, pairs, table)
     graph.eliminate_dead_code()
@@ -206,12 +209,25 @@ def _apply(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         real, imag = (value.re, value.im) if isinstance(value, ComplexTensor) else (value, 0.0)
         made = [torch.full(sizes[0] if sizes else [], 0.0, **kwargs) + part for part in (real, imag)]
         return ComplexTensor(*made)
+    if target in (aten._to_copy.default, prims.convert_element_type.default):
+        return _convert(*args, **kwargs)
     if target._overloadpacket in _PARTWISE:
         parts = [_apply_to(target, args, kwargs, part) for part in ("re", "im")]
         return ComplexTensor(*parts)
     if target._overloadname.endswith("Scalar") and any(isinstance(arg, ComplexTensor) for arg in args[1:]):
         target = getattr(target._overloadpacket, target._overloadname.replace("Scalar", "Tensor"))
     return target(*args, **kwargs)
+
+
+def _convert(value: Any, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    """A real number is complex with nothing imaginary, and a complex one is real without what is imaginary."""
+    real, imag = (value.re, value.im) if isinstance(value, ComplexTensor) else (value, None)
+    if dtype is None:
+        dtype = value.dtype
+    if not dtype.is_complex:
+        return real.to(dtype)
+    part = dtype.to_real()
+    return ComplexTensor(real.to(part), torch.zeros_like(real, dtype=part) if imag is None else imag.to(part))
 
 
 def _apply_to(target: Any, args: Sequence[Any], kwargs: dict[str, Any], part: str) -> Any:

@@ -46,8 +46,8 @@ def unfold_number(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 def take(x: Tensor, index: Tensor) -> Tensor:
     """By places in the order of memory, from the end where negative."""
-    flat = x.reshape(-1)
-    return flat[torch.where(index < 0, index + flat.shape[0], index)]
+    flat, places = x.reshape(-1), index.reshape(-1)
+    return flat[torch.where(places < 0, places + flat.shape[0], places)].reshape(index.shape)
 
 
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:

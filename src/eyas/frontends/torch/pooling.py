@@ -19,12 +19,9 @@ Tensor = torch.Tensor
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op; for images of known size only."""
     return {
-        **{op: _written_out(op, axes) for op, axes in _AVERAGES.items()},
+        **{op: functools.partial(average, op, axes) for op, axes in _AVERAGES.items()},
         aten._adaptive_avg_pool3d.default: average_of_parts,
         aten.adaptive_avg_pool3d.default: average_of_parts,
-        aten.avg_pool1d.default: functools.partial(average_of_one, aten.avg_pool1d.default, 1),
-        aten.avg_pool2d.default: functools.partial(average_of_one, aten.avg_pool2d.default, 2),
-        aten.avg_pool3d.default: functools.partial(average_of_one, aten.avg_pool3d.default, 3),
         aten.adaptive_max_pool2d.default: largest_of_parts,
         aten.adaptive_max_pool3d.default: largest_of_parts,
         aten.max_pool2d_with_indices.default: functools.partial(largest_of_windows, 2),
@@ -35,17 +32,22 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 _AVERAGES = {aten.avg_pool1d.default: 1, aten.avg_pool2d.default: 2, aten.avg_pool3d.default: 3}
 
 
-def _written_out(op: Any, axes: int) -> Callable[..., Any]:
-    """A size for each axis: one may stand for all, and none for those of the window; the importer miscounts then."""
-
-    def decomposition(
-        x: Tensor, kernel_size: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,), *rest: Any
-    ) -> Any:
-        kernel = _spread(kernel_size, axes)
-        sizes = [kernel, _spread(stride or kernel, axes), _spread(padding, axes)]
-        return NotImplemented if sizes == [kernel_size, stride, padding] else op(x, *sizes, *rest)
-
-    return decomposition
+def average(
+    op: Callable[..., Tensor],
+    axes: int,
+    x: Tensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    *rest: Any,
+) -> Tensor:
+    """The importer takes batches of images only, and a size for each axis: it miscounts where one stands for all, or
+    none for those of the window."""
+    if x.dim() == axes + 1:
+        return op(x.unsqueeze(0), kernel_size, stride, padding, *rest).squeeze(0)
+    kernel = _spread(kernel_size, axes)
+    sizes = [kernel, _spread(stride or kernel, axes), _spread(padding, axes)]
+    return NotImplemented if sizes == [kernel_size, stride, padding] else op(x, *sizes, *rest)
 
 
 def average_of_parts(x: Tensor, output_size: Sequence[int]) -> Tensor:
@@ -67,11 +69,6 @@ def average_of_parts(x: Tensor, output_size: Sequence[int]) -> Tensor:
             total = total + torch.where(inside, wide.index_select(dim, torch.minimum(place, end - 1)), 0.0)
         wide = total / (end - start).reshape(shape).to(wide.dtype)
     return wide.to(x.dtype)
-
-
-def average_of_one(op: Callable[..., Tensor], axes: int, x: Tensor, *window: Any, **named: Any) -> Tensor:
-    """The importer takes batches of images only."""
-    return op(x.unsqueeze(0), *window, **named).squeeze(0) if x.dim() == axes + 1 else NotImplemented
 
 
 def largest_of_parts(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:

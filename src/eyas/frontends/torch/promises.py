@@ -46,10 +46,11 @@ def _key(args: Any, kwargs: Any) -> Any:
     if all(not isinstance(leaf, Tensor) or leaf.dtype == torch.float32 for leaf in leaves):
         if not any(isinstance(leaf, torch.dtype) for leaf in leaves):
             return None
-    return tuple(
+    kinds = tuple(
         (leaf.dtype, bool(leaf.dim())) if isinstance(leaf, Tensor) else leaf if _is_choice(leaf) else type(leaf)
         for leaf in leaves
     )
+    return len(args), tuple(kwargs), kinds
 
 
 def _is_choice(leaf: Any) -> bool:

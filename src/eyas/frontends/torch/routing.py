@@ -89,7 +89,8 @@ def search_sorted(
     if sorter is not None:
         boundaries = boundaries.gather(-1, sorter)
     right = right or side == "right"
-    x = torch.as_tensor(x, device=boundaries.device)
+    if not isinstance(x, Tensor):
+        x = torch.full((), x, dtype=torch.result_type(boundaries, x), device=boundaries.device)
     common = torch.result_type(boundaries, x)
     boundaries, values = boundaries.to(common), x.to(common)
     count = boundaries.shape[-1]

@@ -15,7 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
+from eyas.frontends.torch.covariance import corrcoef, cov
+from eyas.frontends.torch.ctc import ctc_loss
 from eyas.frontends.torch.linear_algebra.least_squares import lstsq
+from eyas.frontends.torch.parts import combinations, narrow
 
 Tensor = torch.Tensor
 
@@ -74,8 +77,17 @@ _REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 _FORMS: dict[Any, Callable[..., Any]] = {
     torch.allclose: all_close,
     Tensor.allclose: all_close,
+    torch.combinations: combinations,
+    torch.corrcoef: corrcoef,
+    Tensor.corrcoef: corrcoef,
+    torch.cov: cov,
+    Tensor.cov: cov,
     torch.equal: equal,
     Tensor.equal: equal,
+    torch.narrow: narrow,
+    Tensor.narrow: narrow,
+    F.ctc_loss: ctc_loss,
+    torch.ctc_loss: ctc_loss,
     F.gaussian_nll_loss: gaussian_nll_loss,
     F.one_hot: one_hot,
     torch.linalg.lstsq: lstsq,

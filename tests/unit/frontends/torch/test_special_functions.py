@@ -123,6 +123,13 @@ def test_zeta(dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+def test_zeta_where_terms_cancel(dtype):
+    x, q = torch.meshgrid(torch.tensor([3.0, 9.0, 15.0]), torch.tensor([-0.5, -1.5, -7.5]), indexing="ij")
+    want = torch.special.zeta(x.double(), q.double()).to(dtype)
+    torch.testing.assert_close(gamma.zeta(x.to(dtype), q.to(dtype)), want)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 def test_incomplete_gamma(dtype):
     a = scales(-5, 1.3, 60) + spread(0.1, 60, 60) + [500.0, 500.0, 500.0]
     x = scales(-5, 1.3, 60)[::-1] + spread(0.1, 60, 60)[::-1] + [440.0, 500.0, 570.0]

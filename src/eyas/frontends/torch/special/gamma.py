@@ -141,7 +141,8 @@ def zeta(x: Tensor, q: Tensor) -> Tensor:
     starts = torch.stack([first, torch.where(q > 0, 1.0, 1.0 - first), torch.where(q > 0, 1.0, 1.0 - q)])
     right, nearest, farthest = _hurwitz(x, starts).unbind()
     odd = torch.remainder(x, 2.0) != 0
-    left = right + torch.where(odd, farthest - nearest, nearest - farthest)
+    # The two sums that begin near 0 may be equal, and are then much larger than what is left.
+    left = torch.where(odd, right - nearest, right + nearest) + torch.where(odd, farthest, -farthest)
     left = torch.where(q == whole, math.inf, torch.where(x == torch.floor(x), left, math.nan))
     result = torch.where(q > 0, right, torch.where(q <= 0, left, math.nan))
     return torch.where(x == 1.0, math.inf, torch.where(x > 1.0, result, math.nan))
