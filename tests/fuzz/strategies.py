@@ -26,6 +26,7 @@ SYMBOLS = {
 }
 
 OPTIONAL = (
+    "skip-inserted-zeros",
     "convert-conv-layout",
     "propagate-transposes",
     "trim-windows",

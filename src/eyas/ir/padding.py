@@ -16,7 +16,11 @@ def pad_with_zeros(value: mlir.Value, low: Sequence[int], high: Sequence[int]) -
     if not any([*low, *high]):
         return value
     source = mlir.RankedTensorType(value.type)
-    shape = [below + size + above for below, size, above in zip(low, source.shape, high, strict=True)]
+    open_ = mlir.ShapedType.get_dynamic_size()
+    shape = [
+        size if size == open_ else below + size + above
+        for below, size, above in zip(low, source.shape, high, strict=True)
+    ]
     zero = arith.ConstantOp(source.element_type, mlir.FloatAttr.get(source.element_type, 0.0)).result
     op = tensor.PadOp(mlir.RankedTensorType.get(shape, source.element_type), value, [], [], list(low), list(high))
     index = mlir.IndexType.get()

@@ -85,6 +85,7 @@ PASSES: dict[str, str] = {
     "hoist-sizes": "passes.input.hoist_sizes",
     "narrow-scalars": "passes.input.narrow_scalars",
     "order-nans": "passes.input.order_nans",
+    "skip-inserted-zeros": "passes.optimize.skip_inserted_zeros",
     "trim-windows": "passes.optimize.trim_windows",
     "verify-input-contract": "passes.input.verify_input_contract",
     "winograd": "passes.optimize.winograd",

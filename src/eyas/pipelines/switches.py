@@ -12,6 +12,7 @@ WITHOUT = {
     "widen-accumulators": "sums of f16 and bf16 accumulate in their own type",
     "quantize-contractions": "products of dequantised torch tensors are of floats",
     "narrow-contractions": "integer products read numbers that were extended to 32 bits before",
+    "skip-inserted-zeros": "transposed convolutions multiply the zeros between pixels",
     "convert-conv-layout": "convolutions stay as the framework has them",
     "propagate-transposes": "transposes stay where they are",
     "propagate-reshapes": "bias and activation of a product that is reshaped in between run by themselves",

@@ -75,6 +75,10 @@ def reshaped_product() -> Case:
     return Case(nn.Sequential(nn.Linear(24, 40), nn.ReLU()).eval(), (torch.randn(3, 5, 24),))
 
 
+def transposed_convolution() -> Case:
+    return Case(nn.ConvTranspose2d(4, 6, 4, stride=2, padding=1).eval(), (torch.randn(1, 4, 5, 6),))
+
+
 def padded_window() -> Case:
     model = nn.Sequential(nn.Conv2d(16, 16, 1), nn.Conv2d(16, 32, 3, padding=9, dilation=9))
     return Case(model.eval(), (torch.randn(1, 16, 8, 8),))
@@ -220,6 +224,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "widen-accumulators": half_sums,
     "quantize-contractions": quantized_product,
     "narrow-contractions": wide_integers,
+    "skip-inserted-zeros": transposed_convolution,
     "convert-conv-layout": convolution,
     "propagate-transposes": two_convolutions,
     "propagate-reshapes": reshaped_product,

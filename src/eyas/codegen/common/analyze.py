@@ -153,7 +153,7 @@ class NestAnalysis(TensorPlaces):
             for size, expr in zip(shape, results, strict=True):
                 if expr.constant == 0 and list(expr.coefficients.values()) == [1]:
                     (loop,) = expr.coefficients
-                    if extents[loop] is None or size.is_static:
+                    if size.is_known and (extents[loop] is None or size.is_static):
                         extents[loop] = size
         if any(extent is None for extent in extents):
             raise Unsupported("a loop has no operand that gives its extent")

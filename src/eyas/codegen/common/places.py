@@ -60,6 +60,7 @@ class TensorPlaces:
         self.places: dict[mlir.Value, Place] = {}
         self.constants: dict[mlir.Value, Size] = {}  # index values known as sizes
         self.results: dict[mlir.Value, Storage] = {}
+        self.unknowns = 0
         self._bind(function)
 
     def _bind(self, function: mlir.OpView) -> None:
@@ -102,7 +103,7 @@ class TensorPlaces:
         elif name == "tensor.dim":
             index = constant_int(op.operands[1])
             place = self.places.get(op.operands[0])
-            if index is None or place is None:
+            if index is None or place is None or not place.shape[index].is_known:
                 raise Unsupported("tensor.dim of an unknown tensor")
             self.constants[op.result] = place.shape[index]
         elif name == "tensor.extract_slice":
@@ -210,13 +211,19 @@ class TensorPlaces:
         yielded = list(op.regions[0].blocks[0].operations)[-1].operands[0]
         if isinstance(yielded.owner, mlir.Block) or yielded.owner.parent == op.operation:
             raise Unsupported("padding with a computed value")
-        shape = []
-        for size, below, above in zip(source.shape, low, high, strict=True):
-            padded = size.plus(Size(below + above))
-            if padded is None:
-                raise Unsupported("padding of a dynamic dimension")
-            shape.append(padded)
-        self.places[op.result] = Guarded(tuple(shape), source, tuple(low), yielded)
+        amounts = [Size(below + above) for below, above in zip(low, high, strict=True)]
+        shape = [size.plus(amount) for size, amount in zip(source.shape, amounts, strict=True)]
+        self.places[op.result] = Guarded(self._known_shape(op.result, shape), source, tuple(low), yielded)
+
+    def _known_shape(self, value: mlir.Value, shape: list[Size | None]) -> tuple[Size, ...]:
+        """A shape whose sizes may be sums, which are None: of a result they are given, and of other tensors unknown."""
+        given = self.results[value].shape if value in self.results else [self._unknown() for _ in shape]
+        return tuple(other if size is None else size for size, other in zip(shape, given, strict=True))
+
+    def _unknown(self) -> Size:
+        """A size that equals no other."""
+        self.unknowns += 1
+        return Size(1, (-self.unknowns,))
 
     def _visit_concat(self, op: mlir.OpView) -> None:
         """Each part guarded by its range, and the next part otherwise."""

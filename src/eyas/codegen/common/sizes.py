@@ -11,7 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Size:
-    """`factor` times the push constants in `symbols` (ordinals, sorted)."""
+    """`factor` times the push constants in `symbols` (ordinals, sorted).
+
+    Sums are no such products. One that only has to be told from others has a negative symbol of its own: loops and
+    strides never have it.
+    """
 
     factor: int
     symbols: tuple[int, ...] = ()
@@ -19,6 +23,11 @@ class Size:
     @property
     def is_static(self) -> bool:
         return not self.symbols or self.factor == 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether code can compute it."""
+        return self.is_static or min(self.symbols) >= 0
 
     @property
     def static(self) -> int | None:

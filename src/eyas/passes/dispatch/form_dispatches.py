@@ -127,6 +127,7 @@ def _wrap(group: Group, target: Target) -> None:
             return
         results = list(group.ops[-1].results)
     shapes = [dims_of(result) for result in results]
+    on_host = _computed_by_the_host(group.ops, made)
     last = group.ops[-1]
     with mlir.InsertionPoint.after(last), last.location:
         region = scf.ExecuteRegionOp([result.type for result in results], no_inline=True)
@@ -150,7 +151,31 @@ def _wrap(group: Group, target: Target) -> None:
             if user == end.operation or user.name == "flow.tie_shape" or _is_inside(user, region):
                 continue
             user.operands[use.operand_number] = outer
-    _clone_cheap_producers(group.ops, region.operation.block)
+    _clone_cheap_producers(group.ops, region.operation.block, on_host)
+
+
+def _computed_by_the_host(ops: list[mlir.Operation], made: list[mlir.Value]) -> set[mlir.Value]:
+    """Integers that the host program has before the dispatch begins, because it must know the sizes of tensors: these
+    sizes, and what they are computed from."""
+    block = ops[0].block
+    read = [value for op in ops for value in nested_operands(op) if _has_sizes_on_host(value, block)]
+    pending = [dim for value in dict.fromkeys([*made, *read]) if is_tensor(value) for dim in dims_of(value)]
+    found: set[mlir.Value] = set()
+    while pending:
+        value = pending.pop()
+        if value in found or not isinstance(value.type, mlir.IndexType | mlir.IntegerType):
+            continue
+        found.add(value)
+        owner = defining_op(value)
+        pending += list(owner.operands) if owner is not None else []
+    return found
+
+
+def _has_sizes_on_host(value: mlir.Value, block: mlir.Block) -> bool:
+    """Whether a tensor was made in the host program: an argument's sizes depend on no data, and what is copied into a
+    dispatch is not made outside."""
+    owner = defining_op(value)
+    return is_tensor(value) and owner is not None and owner.block == block and role_of(owner) is not Role.CLONED
 
 
 def _escapes(value: mlir.Value, inside: set[mlir.Operation]) -> bool:
@@ -193,13 +218,17 @@ def _is_inside(op: mlir.Operation, region: mlir.OpView) -> bool:
     return False
 
 
-def _clone_cheap_producers(ops: list[mlir.Operation], outer: mlir.Block) -> None:
-    """Fills, empties and constants are made again inside, so that they never take memory of their own."""
+def _clone_cheap_producers(ops: list[mlir.Operation], outer: mlir.Block, on_host: set[mlir.Value]) -> None:
+    """Fills, empties and constants are made again inside, so that they never take memory of their own. So are scalars
+    that depend on data, except those that are `on_host`: codegen knows sizes that are given to a dispatch."""
     clones: dict[mlir.Value, mlir.Value] = {}
+
+    def stays_outside(value: mlir.Value, owner: mlir.Operation) -> bool:
+        return role_of(owner) is not Role.CLONED or (value in on_host and owner.name != "arith.constant")
 
     def clone(value: mlir.Value) -> mlir.Value:
         owner = defining_op(value)
-        if value in clones or owner is None or role_of(owner) is not Role.CLONED:
+        if value in clones or owner is None or stays_outside(value, owner):
             return clones.get(value, value)
         for operand in nested_operands(owner):
             clone(operand)
@@ -213,7 +242,7 @@ def _clone_cheap_producers(ops: list[mlir.Operation], outer: mlir.Block) -> None
     def visit(op: mlir.Operation) -> None:
         for position, value in enumerate(op.operands):
             owner = defining_op(value)
-            if owner is not None and owner.block == outer and role_of(owner) is Role.CLONED:
+            if owner is not None and owner.block == outer and not stays_outside(value, owner):
                 op.operands[position] = clone(value)
         for region in op.regions:
             for block in region.blocks:

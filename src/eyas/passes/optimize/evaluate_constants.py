@@ -208,7 +208,8 @@ def _is_worth_it(op: mlir.Operation) -> bool:
     if role_of(op) is Role.CLONED:
         return False  # a repetition: whoever uses it reads the original
     made = sum(_bytes(result.type) for result in op.results)
-    owners = [(operand.type, defining_op(operand)) for operand in op.operands if is_tensor(operand)]
+    operands = dict.fromkeys(operand for operand in nested_operands(op) if is_tensor(operand))
+    owners = [(operand.type, defining_op(operand)) for operand in operands]
     read = sum(
         _bytes(type_) for type_, owner in owners if owner is None or owner.name not in ("tensor.empty", "linalg.fill")
     )

@@ -1,0 +1,76 @@
+"""Programs whose sizes are open or depend on data: right, and in loop nests rather than plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.tools.cpus import every_cpu
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+from onnx import parser  # noqa: E402
+
+import eyas  # noqa: E402
+
+RNG = np.random.default_rng(6)
+TARGETS = [*every_cpu(), pytest.param("vmvx", id="vmvx")]
+
+
+def compiled(text: str, target: str, *calls, opset: int = 18):
+    """Compiles once; every call must agree with ONNX Runtime."""
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}')
+    module = eyas.compile(model, target=target)
+    session = runtime.InferenceSession(model.SerializeToString())
+    names = [value.name for value in model.graph.input]
+    for arguments in calls:
+        results = module(*arguments)
+        results = results if isinstance(results, (tuple, list)) else [results]
+        for got, want in zip(results, session.run(None, dict(zip(names, arguments, strict=True))), strict=True):
+            assert np.asarray(got).shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    return module
+
+
+def strategies(module) -> dict[str, str]:
+    return {kernel["name"]: kernel["strategy"] for kernel in module.manifest["kernels"]}
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_transposed_convolutions(target):
+    text = """main (float[n, 5, w] x, float[n, 6, h, w2] z) => (float[n, 7, a] y, float[n, 3, b, c] v)
+    <float[5, 7, 16] f, float[7] g, float[6, 3, 3, 4] k>
+    {
+      y0 = ConvTranspose <strides = [8], pads = [4, 4]> (x, f, g)
+      y = Relu(y0)
+      v = ConvTranspose <strides = [2, 3], pads = [1, 0, 0, 2], output_padding = [1, 0]> (z, k)
+    }"""
+    weights = {"f": floats(5, 7, 16), "g": floats(7), "k": floats(6, 3, 3, 4)}
+    for name, value in weights.items():
+        shape = ", ".join(map(str, value.shape))
+        numbers = ", ".join(f"{one:.6f}" for one in value.ravel())
+        text = text.replace(f"float[{shape}] {name}", f"float[{shape}] {name} = {{{numbers}}}")
+    sizes = ((1, 13, 5, 7), (2, 1, 1, 1), (1, 40, 9, 3))
+    compiled(text, target, *((floats(n, 5, w), floats(n, 6, h, w2)) for n, w, h, w2 in sizes))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sizes_that_depend_on_data_are_given_to_kernels(target):
+    text = """main (float[3, 8] x, int64[2] shape, float[3, 3, 5] w) => (float[1, 3, m] y)
+    <int64[1] front = {0}, float[1] zero = {0.0}, int64[6] more = {0, 0, 2, 0, 0, 3}>
+    {
+      wide = Expand(x, shape)
+      image = Unsqueeze(wide, front)
+      padded = Pad(image, more, zero)
+      convolved = Conv(padded, w)
+      y = Tanh(convolved)
+    }"""
+    x, w = floats(3, 8), floats(3, 3, 5)
+    text = text.replace("float[3, 8] x", "float[3, 1] x")
+    calls = [(x[:, :1], np.array([3, size]), w) for size in (1, 7, 33)]
+    module = compiled(text, target, *calls)
+    if target != "vmvx":
+        assert "loops" not in strategies(module).values(), strategies(module)
