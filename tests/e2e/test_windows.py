@@ -183,3 +183,13 @@ def test_pooling_of_special_values(value):
     x[0, ::3, ::4, ::5] = value
     x[0, 0, :, 0] = x[0, :, 0, 1] = x[0, 6, 12, 2] = value
     p.assert_both(case.text(), [x], case.expected(x, None).astype(np.float32), strategy="windows")
+
+
+@pytest.mark.parametrize("taps", [24, 25, 64])
+def test_long_windows(taps):
+    """Padding is a copy where there are more taps than LLVM takes seconds for when they are written out."""
+    case = Case("conv", (1, 2, 33, 4), (1, taps), 16, low=(0, taps // 2), high=(0, taps - 1 - taps // 2))
+    rng = np.random.default_rng(taps)
+    x, w = p.random_array(rng, case.image, "f32"), p.random_array(rng, case.filter, "f32")
+    module = p.assert_both(case.text(), [x, w], case.expected(x, w).astype(np.float32), rtol=1e-5, atol=1e-4)
+    assert len(module.manifest["kernels"]) == (1 if taps <= 24 else 2)

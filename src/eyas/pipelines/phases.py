@@ -93,7 +93,7 @@ def _input(options: Options) -> list[Pass | Upstream]:
 
 def _optimize(options: Options) -> list[Pass | Upstream]:
     return [
-        Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse"),
+        Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse,loop-invariant-code-motion"),
         _make("speculate-branches"),
         _make("count-loops"),
         _make("outline-loops", **_strategies(options)),

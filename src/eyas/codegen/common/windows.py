@@ -16,6 +16,10 @@ from eyas.codegen.common.kernel import Access, Nest, Statement
 from eyas.ir.structured import constant_scalar
 from eyas.ir.walk import defining_op
 
+MAX_TAPS = 24
+"""Taps of a window along one direction, where they are written out: code for each of them, in each tile at an edge, is
+as long as all of them together. LLVM takes minutes for windows of 64."""
+
 _NEUTRAL = {
     "arith.addf": 0.0,
     "arith.addi": 0,

@@ -11,6 +11,7 @@ import math
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
+from eyas.codegen.common.windows import MAX_TAPS
 from eyas.ir.structured import constant_scalar
 from eyas.ir.walk import defining_op
 
@@ -63,7 +64,17 @@ def _is_around_image(pad: mlir.Operation, user: mlir.Operation) -> bool:
         return False
     if lanes is None or any(_has(maps[0].results[dim], lanes) for dim in moving):
         return False
-    return not any(source.is_dynamic_dim(dim) for dim in range(1, 4))
+    return not any(source.is_dynamic_dim(dim) for dim in range(1, 4)) and _is_short(user, maps)
+
+
+def _is_short(user: mlir.Operation, maps: list[mlir.AffineMap]) -> bool:
+    """Whether the taps of a window, the second operand's dimensions along which the image moves, can be written out."""
+    window = mlir.RankedTensorType(user.operands[1].type)
+    moving = [expr for expr in maps[0].results if _moves(expr)]
+    taps = [
+        size for size, expr in zip(window.shape, maps[1].results, strict=True) if any(_has(one, expr) for one in moving)
+    ]
+    return not window.has_static_shape or max(taps, default=1) <= MAX_TAPS
 
 
 def _maps(user: mlir.Operation) -> list[mlir.AffineMap]:

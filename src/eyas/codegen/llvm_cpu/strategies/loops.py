@@ -13,6 +13,7 @@ from torch_mlir.dialects import arith, memref, scf
 from eyas.codegen.common.bufferize import bufferize, inline_body
 from eyas.codegen.common.strategies.loops import PlainLoops
 from eyas.codegen.llvm_cpu.interface import BAD_DATA, Interface, new_status, report
+from eyas.codegen.llvm_cpu.loop_order import order_loops
 from eyas.codegen.llvm_cpu.strategies.base import Strategy
 from eyas.ir.walk import find_ops
 
@@ -28,6 +29,7 @@ class Loops(PlainLoops, Strategy):
             with interface.body:
                 inline_body(function, interface)
             interface.finish()
+        order_loops(module)
         _lower_asserts_after(module)
 
 

@@ -14,7 +14,7 @@ from eyas.codegen.common.distribute import distribute_windows
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.schedule import Panels, Schedule, Tile
 from eyas.codegen.common.sizes import Size, product
-from eyas.codegen.common.windows import Window, windows_of
+from eyas.codegen.common.windows import MAX_TAPS, Window, windows_of
 from eyas.codegen.llvm_cpu.emit import NestEmitter
 from eyas.codegen.llvm_cpu.sliding import SMALL_WINDOW, SlidingNest, row_tiles
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
@@ -85,8 +85,11 @@ def why_not_sliding(nest: Nest, windows: list[Window], tile: Tile) -> str | None
     for window in windows:
         if lanes in window.steps or (rows in window.steps and len(window.steps) > 1):
             return "padding along the channels, or along two loops at once"
-        if rows in window.steps and nest.loops[window.tap].static is None:
+        taps = nest.loops[window.tap].static
+        if rows in window.steps and taps is None:
             return "a window of unknown size"
+        if rows in window.steps and taps is not None and taps > MAX_TAPS:
+            return f"a window of {taps} taps along the rows, more than {MAX_TAPS} are too much code"
     alone = sum(1 for _, _, repeats in row_tiles(nest, windows, tile) if repeats == 0)
     if alone > _MAX_LONE_TILES:
         return f"{alone} tiles at the edges, more than {_MAX_LONE_TILES}"
