@@ -12,7 +12,7 @@ from eyas.dialects import flow, hal
 from eyas.ir import Pass
 from eyas.ir.dialect import integers
 from eyas.ir.values import i64_attribute, index_constant
-from eyas.ir.walk import entry_block, functions
+from eyas.ir.walk import constant_int, entry_block, functions
 
 _WORK = ("stream.dispatch", "stream.copy", "stream.barrier")
 
@@ -57,15 +57,21 @@ class _Conversion:
     def run(self) -> int:
         ops = list(self.block.operations)
         pending: list[mlir.OpView] = []
+        results: list[mlir.OpView] = []
         for op in ops:
             name = op.operation.name
             if name in _WORK:
                 pending.append(op)
                 continue
+            if name == "stream.result":
+                results.append(op)  # given at the end, so that it does not part the work before from that behind it
+                continue
             with mlir.InsertionPoint(op), op.operation.location:
-                if name in ("stream.load", "stream.loop", "stream.result", "func.return") and pending:
+                if name in ("stream.load", "stream.loop", "func.return") and pending:
                     self._record(pending)
                     pending = []
+                for result in results if name == "func.return" else ():
+                    self._convert_host(result)
                 self._convert_host(op)
         for op in reversed(ops):
             if op.operation.name.startswith("stream."):
@@ -112,7 +118,7 @@ class _Conversion:
         while owner.name == "stream.view":
             length = length if length is not None else owner.operands[2]
             start = owner.operands[1]
-            offset = start if offset is None else arith.AddIOp(offset, start).result
+            offset = start if offset is None else _sum(offset, start)
             resource = owner.operands[0]
             owner = resource.owner
         # A length of -1 means the rest of the buffer.
@@ -155,6 +161,14 @@ class _Conversion:
             hal.CopyOp(direct, offsets, [lengths[1]] * 2, numbers)
         else:
             hal.BarrierOp()
+
+
+def _sum(one: mlir.Value, other: mlir.Value) -> mlir.Value:
+    """Known offsets stay known, so that recordings of views are kept too."""
+    known = [constant_int(value) for value in (one, other)]
+    if None in known:
+        return arith.AddIOp(one, other).result
+    return index_constant(sum(number or 0 for number in known))
 
 
 def _resources(op: mlir.OpView) -> list[mlir.Value]:

@@ -58,3 +58,29 @@ func.func @loop() {
   "stream.loop"(%x, %a, %b) {body = @step, trips = 3 : i64, counts = array<i64: 0, 1, 0, 0>, reads = array<i64>, rows = array<i64>, states = array<i64: 0>, access = array<i64: 1, 3, 3>, operandSegmentSizes = array<i32: 3>} : (!stream.resource, !stream.resource, !stream.resource) -> ()
   return
 }
+
+// Offsets of views of views are added up here, so that the recording is kept; a result does not part the work.
+// CHECK-LABEL: func.func @views
+func.func @views() {
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
+  %x = "stream.argument"() {index = 0 : i64} : () -> !stream.resource
+  %s = "stream.state"(%c64) {key = "s"} : (index) -> !stream.resource
+  %r = "stream.alloc"(%c64) {kind = "result"} : (index) -> !stream.resource
+  %a = "stream.alloc"(%c512) {kind = "transient"} : (index) -> !stream.resource
+  %v = "stream.view"(%a, %c128, %c128) : (!stream.resource, index, index) -> !stream.resource
+  %u = "stream.view"(%v, %c64, %c64) : (!stream.resource, index, index) -> !stream.resource
+  // CHECK: arith.constant 192
+  // CHECK-NOT: arith.addi
+  // CHECK: "hal.record"() ({
+  // CHECK: "hal.dispatch"
+  // CHECK: "hal.copy"
+  // CHECK: }) {memo = {{[0-9]+}} : i64
+  // CHECK: "hal.submit"
+  // CHECK: "hal.result"
+  "stream.dispatch"(%x, %u, %r) {access = array<i64: 1, 2, 2>, callee = @scale, operandSegmentSizes = array<i32: 0, 3>} : (!stream.resource, !stream.resource, !stream.resource) -> ()
+  "stream.result"(%r, %c64) {index = 0 : i64, operandSegmentSizes = array<i32: 1, 1>} : (!stream.resource, index) -> ()
+  "stream.copy"(%u, %s) : (!stream.resource, !stream.resource) -> ()
+  return
+}
