@@ -29,7 +29,7 @@ from eyas.frontends.torch.fallback import MOST_RETRIES, with_fallback
 from eyas.frontends.torch.fold import fold_constants
 from eyas.frontends.torch.leaves import prepare_leaves
 from eyas.frontends.torch.nothing import drop_empty
-from eyas.frontends.torch.refusals import failed_node, in_user_terms, refuse
+from eyas.frontends.torch.refusals import failed_node, in_user_terms, refuse, where
 from eyas.frontends.torch.results import return_tensors
 from eyas.frontends.torch.signature import call_trees, make_signature
 from eyas.frontends.torch.states import expose_mutations
@@ -134,13 +134,13 @@ def _import_exported(
     context = prepare_context()
     weights = Weights(program)
     importer = FxImporter(context=context, hooks=weights, graph_node_importer_cls=LiteralImporter)
-    importer._cc = Locations(context, py_attr_tracker=importer._py_attr_tracker)
-    _check_nodes(program, importer._cc)
+    importer._cc = locations = Locations(context, py_attr_tracker=importer._py_attr_tracker)
+    _check_nodes(program, locations)
     with context:
         try:
             importer.import_program(program, func_name="main")
         except (NotImplementedError, TypeError, ValueError, KeyError, AssertionError, RuntimeError) as error:
-            raise UnsupportedOpError(f"{description} cannot be imported: {first_line(error)}") from error
+            raise _import_error(program, locations.latest, description, first_line(error)) from error
     module = importer.module
     early_text = keep_early_text(module)
     try:
@@ -167,19 +167,31 @@ def _import_exported(
     )
 
 
+def _import_error(
+    program: torch.export.ExportedProgram, node: torch.fx.Node | None, description: str, reason: str
+) -> UnsupportedOpError:
+    """Of the node that was imported, or of one that the reason names where nothing was imported yet."""
+    if node is None:
+        node = next((one for one in program.graph.nodes if reason.startswith(f"{one.target} ")), None)
+    if node is None or node.op != "call_function":
+        return UnsupportedOpError(f"{description} cannot be imported: {reason}")
+    return refuse(node, where(node), reason)
+
+
 def _check_nodes(program: torch.export.ExportedProgram, locations: Locations) -> None:
     """What the importer would fail on without saying where: operators with bodies, and types it does not know."""
     for node in program.graph.nodes:
         location = locations.get_node_location(node)
-        where = f"at {describe_location(location)}" if location else f"at input '{node.name}'"
+        place = f"at {describe_location(location)}" if location else f"at input '{node.name}'"
         if isinstance(node.target, HigherOrderOperator):
             name = node.target.name()
             if not hasattr(LiteralImporter, f"_import_hop_{name}"):
-                raise refuse(node, where, "the importer has no rule for it")
+                raise refuse(node, place, "the importer has no rule for it")
         values = node.meta.get("val")
         for value in values if isinstance(values, (tuple, list)) else [values]:
             if isinstance(value, torch.Tensor) and value.dtype not in TORCH_DTYPE_TO_MLIR_TYPE_ASM:
-                raise refuse(node, where, f"elements of type {value.dtype}")
+                raise refuse(node, place, f"elements of type {value.dtype}")
+    locations.latest = None
 
 
 def _drop_constant_outputs(program: torch.export.ExportedProgram) -> None:

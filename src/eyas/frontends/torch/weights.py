@@ -88,7 +88,11 @@ class LiteralImporter(ControlFlowImporter):
 class Locations(ContextCache):
     """Names ops by module path and node, `layer1.0.conv1/convolution_3`, over the line of the user's source."""
 
+    latest: torch.fx.Node | None = None
+    """The node that was asked for last, which is the one that is imported."""
+
     def get_node_location(self, node: torch.fx.Node) -> mlir.Location | None:
+        self.latest = node
         if node.op == "placeholder":
             return None
         name, frame = place_of(node)

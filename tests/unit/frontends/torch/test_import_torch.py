@@ -292,6 +292,12 @@ def test_unregistered_op_names_node_and_line():
     assert "node 'halved" in message and "test_import_torch.py:" in message
 
 
+def test_memory_beside_a_tensor_names_node_and_line():
+    beside = Function(lambda x: torch.as_strided(x, (2, 2), (1, 2), 0) + 1)
+    message = fails_with(UnsupportedOpError, r"'as_strided' .*outside the base tensor", beside, torch.randn(20)[10:])
+    assert "node 'as_strided" in message and "test_import_torch.py:" in message
+
+
 def test_loops_run_over_a_dynamic_number_of_rows():
     from torch._higher_order_ops.map import map as map_rows
 
