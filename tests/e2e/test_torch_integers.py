@@ -51,6 +51,16 @@ def test_ranges_between_numbers_that_are_not_whole() -> None:
     check(ranges, torch.zeros(1))
 
 
+def test_unsigned_constants_that_are_results() -> None:
+    """Of u32 and bytes, with and without dimensions, and none."""
+    values = [torch.tensor(value, dtype=torch.uint32) for value in (3000000000, [3000000000, 5], [])]
+    values += [torch.tensor(value, dtype=torch.uint8) for value in (200, [200, 5], [])]
+    values.append(torch.arange(500).to(torch.uint32))
+    module = eyas.compile(lambda x: [*values, torch.full((), 1 << 31, dtype=torch.uint32)], (torch.zeros(1),))
+    for one, other in zip(module(torch.zeros(1)), [*values, torch.tensor(1 << 31, dtype=torch.uint32)], strict=True):
+        assert one.dtype == other.dtype and torch.equal(one.long(), other.long())
+
+
 def test_batches_of_products_are_added() -> None:
     for dtype in (torch.uint8, torch.int32, torch.int64):
         x, a, b = (torch.randint(0, 9, shape).to(dtype) for shape in ((3, 5), (4, 3, 2), (4, 2, 5)))
