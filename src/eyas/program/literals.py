@@ -12,6 +12,9 @@ from eyas.program.dtypes import numpy_dtype
 # A constant of at most this size stays a value in the IR, where folding can use it; a larger one is a parameter.
 LARGEST_INLINE_BYTES = 1024
 
+_TORCH_CODES = {"ui8": 0, "ui32": 28}
+"""torch's numbers of types that literals are converted to."""
+
 
 def by_value(array: np.ndarray, element_type: str) -> mlir.Attribute:
     """`dense<...>` of a small array; `element_type` is the IR's text, so that `ui8` and `bf16` come out as said."""
@@ -39,16 +42,17 @@ def bits_of_bytes(array: np.ndarray) -> np.ndarray:
 
 
 def literal(attribute: mlir.Attribute, result: mlir.Type) -> mlir.Value:
-    """A torch literal. One of bytes has their bits in `si8`, and they are converted: the importer makes literals
+    """A torch literal. One of unsigned integers has signed ones, and they are converted: the importer makes literals
     signless in one step and their types in another, and an unsigned one is invalid in between. They must be given by
-    name, so that the conversion is not folded."""
+    name, so that the conversion is not folded. Bytes have their bits in `si8`."""
     name = "torch.vtensor.literal"
-    if not str(result).endswith(",ui8>"):
-        return mlir.Operation.create(name, results=[result], attributes={"value": attribute}).result
     element_type = mlir.RankedTensorType(attribute.type).element_type
-    signed = mlir.Type.parse(str(result).replace(",ui8>", f",{element_type}>"))
+    unsigned = next((kind for kind in _TORCH_CODES if str(result).endswith(f",{kind}>")), str(element_type))
+    if unsigned == str(element_type):
+        return mlir.Operation.create(name, results=[result], attributes={"value": attribute}).result
+    signed = mlir.Type.parse(str(result).replace(f",{unsigned}>", f",{element_type}>"))
     values = mlir.Operation.create(name, results=[signed], attributes={"value": attribute}).result
-    code = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), 0)  # torch's number of uint8
+    code = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), _TORCH_CODES[unsigned])
     integer = mlir.Type.parse("!torch.int")
     number = mlir.Operation.create("torch.constant.int", results=[integer], attributes={"value": code}).result
     convert = "torch.prims.convert_element_type"

@@ -99,10 +99,11 @@ def _attempt(name: str, run: Callable[..., Any], samples: list[Sample]) -> list[
 
 
 def _problem(name: str, sample: Sample, tensors: Sequence[Any], got: Any, want: Any, function: Any) -> str:
-    ours, theirs = (compare.unique(name, values, tensors) for values in (got, want))
+    arguments = sample.others()
+    ours, theirs = (compare.unique(name, values, tensors, arguments) for values in (got, want))
     problem = compare.difference(ours, theirs)
     if not problem:
         return ""
     precise = compare.exact(function, copies(tuple(tensors)))
-    near = precise is not None and compare.near_exact(ours, theirs, compare.unique(name, precise, tensors))
+    near = precise is not None and compare.near_exact(ours, theirs, compare.unique(name, precise, tensors, arguments))
     return "" if near else problem

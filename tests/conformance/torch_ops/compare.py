@@ -146,6 +146,34 @@ UNIQUE: dict[str, Callable[[Any, Sequence[torch.Tensor]], Any]] = {
 }
 
 
-def unique(name: str, values: Any, tensors: Sequence[torch.Tensor]) -> Any:
-    """What of an op's results torch defines."""
+# Ops that give elements and where they are: torch does not say which place of several equal elements. By op, the names
+# of the arguments after the tensor.
+PLACES = {
+    "kthvalue": ("k", "dim", "keepdim"),
+    "median": ("dim", "keepdim"),
+    "mode": ("dim", "keepdim"),
+    "nanmedian": ("dim", "keepdim"),
+    "topk": ("k", "dim", "largest", "sorted"),
+}
+
+
+def unique(name: str, values: Any, tensors: Sequence[torch.Tensor], arguments: tuple[Any, Any] = ((), {})) -> Any:
+    """What of an op's results torch defines. `arguments` are those after the first, by place and by name."""
+    if name in PLACES and len(values) == 2:
+        given = dict(zip(PLACES[name], arguments[0], strict=False)) | dict(arguments[1])
+        return _elements(values, tensors[0], given.get("dim", -1), given.get("keepdim", name == "topk"))
     return UNIQUE[name](values, tensors) if name in UNIQUE else values
+
+
+def _elements(values: Any, x: torch.Tensor, dim: int, keepdim: bool) -> Any:
+    """Elements, what is at the places that are given for them, the type of places, and whether one is given twice."""
+    elements, places = values
+    if not x.dim():
+        return values
+    if places.dim() != (x.dim() if keepdim else x.dim() - 1):
+        return values
+    places = places if keepdim else places.unsqueeze(dim)
+    inside = (places >= 0) & (places < max(x.shape[dim], 1))
+    found = x.gather(dim, places.clamp(0, max(x.shape[dim] - 1, 0)).long())
+    twice = places.sort(dim).values.diff(dim=dim) == 0
+    return elements, found, inside.all(), twice.any(), str(places.dtype)

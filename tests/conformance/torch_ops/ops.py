@@ -57,6 +57,11 @@ class Sample:
         args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         return self.op(*args, **kwargs)
 
+    def others(self) -> tuple[Any, Any]:
+        """The arguments after the first, by place and by name."""
+        args, kwargs = pytree.tree_unflatten(list(self.leaves), self.spec)
+        return args[1:], kwargs
+
 
 @functools.cache
 def database() -> dict[str, Any]:

@@ -77,6 +77,20 @@ def test_factors_are_compared_by_what_is_unique() -> None:
     assert compare.difference(wrong, one)
 
 
+def test_places_of_equal_elements_are_any_of_them() -> None:
+    x = torch.tensor([[3, 1, 3, 2], [5, 5, 5, 5]])
+    kept = ((2,), {"dim": 1})
+
+    def made(places):
+        values = [torch.tensor([[3, 3], [5, 5]]), torch.tensor(places)]
+        return compare.unique("topk", values, [x], kept)
+
+    assert compare.difference(made([[2, 0], [3, 1]]), made([[0, 2], [0, 1]])) == ""
+    assert compare.difference(made([[2, 1], [3, 1]]), made([[0, 2], [0, 1]]))
+    assert compare.difference(made([[2, 0], [3, 3]]), made([[0, 2], [0, 1]]))
+    assert compare.difference(made([[2, 0], [3, 4]]), made([[0, 2], [0, 1]]))
+
+
 def test_copies_keep_layouts() -> None:
     view = torch.arange(12.0).reshape(3, 4).t()[1:]
     (copy,) = copies((view,))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import func, vector
+from torch_mlir.dialects import arith, func, vector
 
 from eyas.codegen.common.memrefs import expand_strided_copies
+from eyas.codegen.common.passes.lanes import element_type, with_element
 from eyas.ir.diagnostics import raise_as_compile_error
 from eyas.ir.passes import run_upstream
 from eyas.ir.walk import find_ops
@@ -19,6 +20,10 @@ from eyas.targets import Target
 
 _CALLED_FROM_LIBM = {"math.expm1": "expm1"}
 """Ops that `convert-math-to-llvm` would lower with a loss of accuracy (exp(x) - 1) and that libm has."""
+
+
+_EXACT_F16_BITS = 11
+"""Integers of so many bits are numbers of f16, all of them."""
 
 
 def pipeline(target: Target) -> tuple[str, ...]:
@@ -65,6 +70,7 @@ def lower_to_llvm(module: mlir.Module, target: Target) -> None:
     try:
         with module.context, mlir.Location.unknown():
             _call_libm(module)
+            _round_integers(module)
             expand_strided_copies(module)
             run_upstream(module, ",".join(pipeline(target)))
             _make_private_internal(module)
@@ -101,6 +107,21 @@ def _call_libm(module: mlir.Module) -> None:
                     result = vector.insert(value, result, [], [lane])
         op.results[0].replace_all_uses_with(result)
         op.erase()
+
+
+def _round_integers(module: mlir.Module) -> None:
+    """An integer becomes f32 and that f16, in two ops: of an f16 op that it emulates, upstream leaves out the rounding
+    before the next op, and an odd exponent that f16 has no number for would stay odd. What f32 rounds as well is
+    infinite in f16. The canonicaliser would make one op of both, so that this comes after it."""
+    for op in _operations(module, "arith.sitofp", "arith.uitofp"):
+        type_ = op.results[0].type
+        bits = mlir.IntegerType(element_type(op.operands[0].type)).width
+        if isinstance(element_type(type_), mlir.F16Type) and bits > _EXACT_F16_BITS:
+            with mlir.InsertionPoint(op), op.location:
+                wide = with_element(type_, mlir.F32Type.get())
+                convert = arith.sitofp if op.name == "arith.sitofp" else arith.uitofp
+                op.results[0].replace_all_uses_with(arith.truncf(type_, convert(wide, op.operands[0])))
+            op.erase()
 
 
 def _functions(module: mlir.Module) -> Iterator[mlir.Operation]:

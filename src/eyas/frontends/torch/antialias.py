@@ -10,40 +10,48 @@ import torch
 aten = torch.ops.aten
 Tensor = torch.Tensor
 
+# What each result takes of each point of an axis: its size, the wanted one, whether corners are aligned, the factor.
+Weights = Callable[[int, int, bool, float | None], Tensor]
+# Resizes an image with such weights: its wanted size, whether corners are aligned, and factors.
+Resize = Callable[[Tensor, Sequence[int], bool, Sequence[float | None], Weights], Tensor]
+
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     found: dict[Any, Callable[..., Any]] = {}
-    for op, shape, reach in (
-        (aten._upsample_bilinear2d_aa, _triangle, 1.0),
-        (aten._upsample_bicubic2d_aa, _cubic, 2.0),
-    ):
-        found[op.default] = _resize_to_size(shape, reach)
-        found[op.vec] = _resize_by_factor(shape, reach)
+    for op, weights in ((aten._upsample_bilinear2d_aa, linear_weights), (aten._upsample_bicubic2d_aa, cubic_weights)):
+        found[op.default] = resize_to_size(weights, _resize)
+        found[op.vec] = resize_by_factor(weights, _resize)
     return found
 
 
-def _resize_to_size(shape: Callable[[Tensor], Tensor], reach: float) -> Callable[..., Tensor]:
-    def resize(
+def resize_to_size(weights: Weights, resize: Resize) -> Callable[..., Tensor]:
+    """The op that takes a size and perhaps scales."""
+
+    def decomposition(
         x: Tensor,
         size: Sequence[int],
         align_corners: bool,
         scales_h: float | None = None,
         scales_w: float | None = None,
     ) -> Tensor:
-        return _resize(x, size, align_corners, (scales_h, scales_w), shape, reach)
+        return resize(x, size, align_corners, (scales_h, scales_w), weights)
 
-    return resize
+    return decomposition
 
 
-def _resize_by_factor(shape: Callable[[Tensor], Tensor], reach: float) -> Callable[..., Tensor]:
-    def resize(x: Tensor, size: Sequence[int] | None, align_corners: bool, factors: Sequence[float] | None) -> Tensor:
+def resize_by_factor(weights: Weights, resize: Resize) -> Callable[..., Tensor]:
+    """The op that takes a size or factors."""
+
+    def decomposition(
+        x: Tensor, size: Sequence[int] | None, align_corners: bool, factors: Sequence[float] | None
+    ) -> Tensor:
         if size is None and factors is not None:
             size = [int(length * factor) for length, factor in zip(x.shape[2:], factors, strict=True)]
         assert size is not None
-        return _resize(x, size, align_corners, factors or (None, None), shape, reach)
+        return resize(x, size, align_corners, factors or (None, None), weights)
 
-    return resize
+    return decomposition
 
 
 def _resize(
@@ -51,17 +59,25 @@ def _resize(
     size: Sequence[int],
     align_corners: bool,
     scales: Sequence[float | None],
-    shape: Callable[[Tensor], Tensor],
-    reach: float,
+    weights: Weights,
 ) -> Tensor:
     if not x.is_floating_point() or not all(isinstance(length, int) for length in (*x.shape[2:], *size)):
         return NotImplemented
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     rows, columns = (
-        _weights(x.shape[2 + axis], size[axis], align_corners, scales[axis], shape, reach).to(wide.dtype)
-        for axis in range(2)
+        weights(x.shape[2 + axis], size[axis], align_corners, scales[axis]).to(wide.dtype) for axis in range(2)
     )
     return torch.matmul(torch.matmul(rows, wide), columns.t()).to(x.dtype)
+
+
+def linear_weights(size: int, wanted: int, align_corners: bool, factor: float | None) -> Tensor:
+    """Of a triangle."""
+    return _weights(size, wanted, align_corners, factor, _triangle, 1.0)
+
+
+def cubic_weights(size: int, wanted: int, align_corners: bool, factor: float | None) -> Tensor:
+    """Of a cubic curve."""
+    return _weights(size, wanted, align_corners, factor, _cubic, 2.0)
 
 
 def _weights(

@@ -24,6 +24,7 @@ from eyas.frontends.torch import exact as torch_exact
 from eyas.frontends.torch import fallback as torch_fallback
 from eyas.frontends.torch import fourier as torch_fourier
 from eyas.frontends.torch import gradients as torch_gradients
+from eyas.frontends.torch import images as torch_images
 from eyas.frontends.torch import indexing as torch_indexing
 from eyas.frontends.torch import linear_algebra as torch_linear_algebra
 from eyas.frontends.torch import pooling as torch_pooling
@@ -44,6 +45,10 @@ Tensor = torch.Tensor
 
 _LEAVES = (aten.full.default,)
 """What the importer lowers well, and others end in: taken apart it would be memory that is filled, which is this."""
+
+
+_LAYERS = (*(torch_exact, torch_pooling, torch_resize, torch_everyday, torch_images, torch_scalars, torch_gradients),)
+"""Each goes before what there is already."""
 
 
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
@@ -86,7 +91,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     }
     # torch takes this constant apart into memory that is filled, and that into constants.
     table.pop(aten.full.default, None)
-    for source in (torch_exact, torch_pooling, torch_resize, torch_everyday, torch_scalars, torch_gradients):
+    for source in _LAYERS:
         for op, first in source.decompositions().items():
             table[op] = _chain(first, table.get(op))
     typed = {op: keep_types(op, made) if made.__module__.startswith("eyas.") else made for op, made in table.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,13 +21,42 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.__rshift__.Tensor: aten.bitwise_right_shift.Tensor,
         aten.bitwise_left_shift.Tensor_Scalar: shift_left,
         aten.bitwise_right_shift.Tensor_Scalar: shift_right,
+        aten._assert_async.default: assert_holds,
+        aten._assert_async.msg: assert_holds,
         aten._trilinear.default: trilinear,
+        aten.addbmm.default: add_products,
+        aten.arange.start_step: count,
         aten.isfinite.default: is_finite,
         aten.neg.default: negative,
         aten.repeat.default: repeat,
         aten.roll.default: roll,
         aten.where.self: choice,
     }
+
+
+def assert_holds(condition: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    """A check of ours, which fails the call; the importer's are of sizes, and dropped."""
+    torch.ops.eyas.check(condition.reshape(()).to(torch.bool), message)
+
+
+def add_products(x: Tensor, one: Tensor, other: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """The sum of a batch of products."""
+    if x.is_floating_point() or x.is_complex():
+        return NotImplemented
+    product = torch.bmm(one, other).sum(0, dtype=x.dtype) * alpha
+    return product if beta == 0 else x * beta + product
+
+
+def count(start: Any, end: Any, step: Any = 1, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:
+    """Whole numbers between bounds that are none: what they are is said by the whole parts of the bounds, and how many
+    there are by the bounds as they are, but for i64."""
+    is_whole = dtype is not None and not (dtype.is_floating_point or dtype.is_complex)
+    if not is_whole or not any(isinstance(one, float) for one in (start, end, step)):
+        return NotImplemented
+    if dtype == torch.int64:
+        return torch.arange(int(start), int(end), int(step))
+    places = torch.arange(math.ceil((end - start) / step))
+    return (places * int(step) + int(start)).to(dtype)
 
 
 def choice(condition: Tensor, one: Tensor, other: Tensor) -> Tensor:

@@ -69,12 +69,18 @@ def gaussian_nll_loss(
     return _REDUCTIONS[reduction](loss)
 
 
+def assert_holds(condition: Any, message: str = "") -> Any:
+    """Of a tensor, the call of the module fails where it does not hold."""
+    return torch._assert_async(condition, message) if isinstance(condition, Tensor) else NotImplemented
+
+
 _REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "none": lambda loss: loss,
     "mean": lambda loss: loss.mean(),
     "sum": lambda loss: loss.sum(),
 }
 _FORMS: dict[Any, Callable[..., Any]] = {
+    torch._assert: assert_holds,
     torch.allclose: all_close,
     Tensor.allclose: all_close,
     torch.combinations: combinations,

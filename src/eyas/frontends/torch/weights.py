@@ -20,6 +20,13 @@ from eyas.program.dtypes import short_name
 from eyas.program.literals import LARGEST_INLINE_BYTES, by_name, by_value, literal
 from eyas.program.parameters import Parameter
 
+_SIGNED = {
+    (torch.uint8, False): torch.int8,
+    (torch.uint8, True): torch.int32,
+    (torch.uint32, True): torch.int64,
+}
+"""What holds unsigned integers, by whether it must be wider than they are."""
+
 
 class Weights(FxImporterHooks):
     """Replaces weights by their names. Tied weights, which share memory, share the first of their names."""
@@ -50,16 +57,15 @@ class Weights(FxImporterHooks):
         name = self._names.get(memory)
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise NotImplementedError(f"tensor '{name}' is {tensor.layout}; only dense tensors are supported")
-        # Bytes are held as signed ones; `literal` says why. The importer would lose the conversion of those that are
-        # a result as they are, unless it is a real one.
-        is_bytes, values = tensor.dtype == torch.uint8, tensor
-        if is_bytes:
-            is_wide = not tensor.numel() or memory in self._returned
-            values = tensor.to(torch.int32) if is_wide else tensor.view(torch.int8)
+        # Unsigned integers are held as signed ones; `literal` says why. The importer would lose the conversion of those
+        # that are a result as they are, unless it is a real one.
+        is_wide = not tensor.numel() or memory in self._returned
+        signed = _SIGNED.get((tensor.dtype, is_wide))
+        values = tensor if signed is None else tensor.to(signed) if is_wide else tensor.view(signed)
         element_type = TORCH_DTYPE_TO_MLIR_TYPE_ASM[values.dtype]
         attribute = self._attributes.get(memory)
         if attribute is None:
-            if not is_bytes and tensor.numel() * tensor.element_size() <= LARGEST_INLINE_BYTES:
+            if signed is None and tensor.numel() * tensor.element_size() <= LARGEST_INLINE_BYTES:
                 attribute = by_value(as_numpy(tensor), element_type)
             else:
                 key = self._unique(name or f"tensor_{len(self.parameters)}")

@@ -64,8 +64,11 @@ def lcm(x: Tensor, y: Tensor) -> Tensor:
 
 
 def power(x: Tensor, exponent: Tensor) -> Tensor:
-    """By squaring; products wrap around. A negative exponent gives 0 but for 1 and -1."""
+    """By squaring; products wrap around. A negative exponent gives 0 but for 1 and -1. Whole exponents of other numbers
+    are rounded to the type of the result, as torch's kernels do: 32767 is even in f16."""
     dtype = torch.result_type(x, exponent)
+    if dtype.is_floating_point and exponent.dtype != dtype and not exponent.is_floating_point():
+        return torch.pow(x.to(dtype), exponent.to(dtype))
     if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
         return NotImplemented
     base, exponent = (one.contiguous() for one in torch.broadcast_tensors(x.to(dtype), exponent.to(dtype)))
