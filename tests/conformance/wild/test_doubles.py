@@ -17,7 +17,7 @@ def _model(nodes: list, weights: dict[str, np.ndarray], shape: list[int]) -> obj
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
         [numpy_helper.from_array(value, name) for name, value in weights.items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
 
 
 def _agrees(model: object, x: np.ndarray) -> None:

@@ -10,9 +10,19 @@ from torch_mlir.dialects import arith, tensor
 
 from eyas.dialects import flow
 from eyas.ir import Pass, run_upstream
-from eyas.ir.walk import constant_int, defining_op, entry_block, find_ops, functions, is_tensor, remap_operands
+from eyas.ir.walk import (
+    constant_int,
+    defining_op,
+    entry_block,
+    find_ops,
+    functions,
+    is_tensor,
+    nested_operands,
+    remap_operands,
+)
 
-_RESOLVE = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims,canonicalize,cse"
+# Not cse: it would take a copy of what a branch does for the original, and keep it outside.
+_RESOLVE = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims,canonicalize"
 
 # On an scf.for or scf.while: what it carries keeps its shape. On an scf.if: its else branch yields values from outside.
 KEEPS_SHAPE = "flow.keeps_shape"
@@ -34,20 +44,31 @@ class TieShapes(Pass):
     name: ClassVar[str] = "tie-shapes"
 
     def run(self, module: mlir.Module) -> None:
-        for function in functions(module):
-            for op in list(entry_block(function).operations):
-                for result in op.results:
-                    if is_tensor(result) and not mlir.ShapedType(result.type).has_static_shape:
-                        _tie(op, result)
-        run_upstream(module, _RESOLVE)
-        while _look_through(module):
+        # Where sizes depend on the data of a branch, copies of what makes them are left, which have sizes as well.
+        while _tie_all(module):
             run_upstream(module, _RESOLVE)
+            while _look_through(module):
+                run_upstream(module, _RESOLVE)
+        run_upstream(module, "cse")
+
+
+def _tie_all(module: mlir.Module) -> bool:
+    """Ties what is not tied yet; says whether there was anything."""
+    changed = False
+    for function in functions(module):
+        for op in list(entry_block(function).operations):
+            for result in op.results:
+                is_open = is_tensor(result) and not mlir.ShapedType(result.type).has_static_shape
+                if is_open and not any(use.owner.operation.name == "flow.tie_shape" for use in result.uses):
+                    _tie(op, result)
+                    changed = True
+    return changed
 
 
 def _look_through(module: mlir.Module) -> bool:
     """Takes sizes of which upstream knows nothing from where they come from: those of tm_tensor results from the
     operands that they are written to, those of loops that keep shapes from before the loop, those of conditions from
-    where their branches were asked."""
+    copies of their branches."""
     changed = False
     for dim in find_ops(module, "tensor.dim"):
         owner = defining_op(dim.operands[0])
@@ -58,31 +79,15 @@ def _look_through(module: mlir.Module) -> bool:
         elif owner is not None and KEEPS_SHAPE in owner.attributes:
             dim.operation.operands[0] = _kept(owner, mlir.OpResult(dim.operands[0]).result_number)
             changed = True
-        elif owner is not None and owner.name == "scf.if" and (size := _tied(dim.operands[0], dim.operands[1])):
-            dim.result.replace_all_uses_with(size)
+        elif owner is not None and owner.name == "scf.if" and owner.parent.operation.name == "func.func":
+            dim.result.replace_all_uses_with(_size_of_branches(owner, dim))
+            dim.operation.erase()
             changed = True
     return changed
 
 
-def _tied(value: mlir.Value, index: mlir.Value) -> mlir.Value | None:
-    """The size that the value's `flow.tie_shape` states for a dimension."""
-    number = constant_int(index)
-    for use in value.uses:
-        user = use.owner.opview if isinstance(use.owner, mlir.Operation) else use.owner
-        if isinstance(user, flow.TieShapeOp):
-            places = [dim for _, dim in flow.dynamic_dims([value])]
-            size = list(user.dims)[places.index(number)] if number in places else None
-            owner = None if size is None else defining_op(size)
-            is_asking = owner is not None and owner.name == "tensor.dim" and owner.operands[0] == value
-            return None if is_asking else size
-    return None
-
-
 def _tie(op: mlir.OpView, result: mlir.Value) -> None:
     source = result
-    if op.operation.name == "scf.if" and KEEPS_SHAPE not in op.operation.attributes and _can_be_asked(op.operation):
-        _tie_branches(op.operation, result)
-        return
     if KEEPS_SHAPE in op.operation.attributes:
         source = _kept(op.operation, mlir.OpResult(result).result_number)
     with mlir.InsertionPoint.after(op), op.operation.location:
@@ -93,34 +98,35 @@ def _tie(op: mlir.OpView, result: mlir.Value) -> None:
         flow.TieShapeOp(result, dims)
 
 
-def _can_be_asked(op: mlir.Operation) -> bool:
-    """Whether copies of the branches, outside, would go away once their sizes are known."""
-    names = [inner.operation.name for region in op.regions for inner in region.blocks[0].operations]
-    known = all(name.startswith(("arith.", "linalg.", "math.", "scf.yield", "tensor.")) for name in names)
-    return known and not find_ops(op, "cf.assert")
-
-
-def _tie_branches(op: mlir.Operation, result: mlir.Value) -> None:
-    """Sizes of what an scf.if yields: those of copies of its branches, of which only the sizes will be left."""
-    number = mlir.OpResult(result).result_number
-    sides = []
+def _size_of_branches(op: mlir.Operation, dim: mlir.OpView) -> mlir.Value:
+    """A size of what an scf.if yields, known before it: that of copies of what its branches yield, of which only the
+    sizes will be left. A condition inside is asked in the same way when it is its turn."""
+    number = mlir.OpResult(dim.operands[0]).result_number
+    index = constant_int(dim.operands[1])
+    assert index is not None, "sizes are asked by number"
+    sizes = []
     with mlir.InsertionPoint(op), op.location:
+        at = arith.ConstantOp(mlir.IndexType.get(), index).result
         for region in op.regions:
-            copies: dict[mlir.Value, mlir.Value] = {}
-            *body, end = list(region.blocks[0].operations)
-            for inner in body:
-                copy = inner.operation.clone()
-                remap_operands(copy, copies)
-                copies.update(zip(inner.operation.results, copy.results, strict=True))
-            value = end.operands[number]
-            sides.append(copies.get(value, value))
-        dims = []
-        for _, dim in flow.dynamic_dims([result]):
-            index = arith.ConstantOp(mlir.IndexType.get(), dim).result
-            then, other = (tensor.DimOp(side, index).result for side in sides)
-            dims.append(arith.SelectOp(op.operands[0], then, other).result)
-    with mlir.InsertionPoint.after(op), op.location:
-        flow.TieShapeOp(result, dims)
+            *_, end = region.blocks[0].operations
+            sizes.append(tensor.DimOp(_copied(end.operands[number], region.blocks[0], {}), at).result)
+        return arith.SelectOp(op.operands[0], *sizes).result
+
+
+def _copied(value: mlir.Value, block: mlir.Block, copies: dict[mlir.Value, mlir.Value]) -> mlir.Value:
+    """A copy of a value of a block and of all that it is made of, at the insertion point. Asserts stay in the block:
+    they hold where the branch is taken."""
+    owner = defining_op(value)
+    if value in copies or owner is None or owner.block != block:
+        return copies.get(value, value)
+    for operand in nested_operands(owner):
+        _copied(operand, block, copies)
+    copy = owner.clone().operation
+    remap_operands(copy, copies)
+    for check in find_ops(copy, "cf.assert"):
+        check.operation.erase()
+    copies.update(zip(owner.results, copy.results, strict=True))
+    return copies[value]
 
 
 def _kept(op: mlir.Operation, number: int) -> mlir.Value:

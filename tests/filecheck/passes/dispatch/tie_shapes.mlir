@@ -52,9 +52,9 @@ func.func @branches(%c: i1, %x: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x4
   %c0 = arith.constant 0 : index
   // CHECK: %[[N:.+]] = tensor.dim %[[X]], %c0
   // CHECK-NOT: tensor.pad
-  // CHECK: %[[FIRST:.+]] = arith.select %[[C]], %[[N]], %[[N]]
-  // CHECK: %[[MORE:.+]] = {{affine.apply|arith.addi}}
-  // CHECK: %[[SECOND:.+]] = arith.select %[[C]], %[[MORE]], %[[N]]
+  // CHECK-DAG: %[[FIRST:.+]] = arith.select %[[C]], %[[N]], %[[N]]
+  // CHECK-DAG: %[[MORE:.+]] = {{affine.apply|arith.addi}}
+  // CHECK-DAG: %[[SECOND:.+]] = arith.select %[[C]], %[[MORE]], %[[N]]
   // CHECK: %[[R:.+]]:2 = scf.if
   %r:2 = scf.if %c -> (tensor<?x4xf32>, tensor<?x4xf32>) {
     %zero = arith.constant 0.0 : f32
@@ -72,4 +72,37 @@ func.func @branches(%c: i1, %x: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x4
   // CHECK-DAG: flow.tie_shape{{.*}}%[[R]]#0, %[[FIRST]]
   // CHECK-DAG: flow.tie_shape{{.*}}%[[R]]#1, %[[SECOND]]
   return %r#0, %r#1 : tensor<?x4xf32>, tensor<?x4xf32>
+}
+
+// A condition inside a branch is asked too; what the branch asserts is asserted there alone.
+// CHECK-LABEL: func.func @nested
+// CHECK-SAME: %[[C:.+]]: i1, %[[D:.+]]: i1, %{{.+}}: i1, %[[X:.+]]: tensor<?xf32>, %[[Y:.+]]: tensor<?xf32>
+func.func @nested(%c: i1, %d: i1, %ok: i1, %x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  // CHECK-NOT: cf.assert
+  // CHECK: %[[INNER:.+]] = arith.select %[[D]], %{{.+}}, %{{.+}} : index
+  // CHECK: %[[SIZE:.+]] = arith.select %[[C]], %[[INNER]], %{{.+}} : index
+  // CHECK: %[[R:.+]] = scf.if %[[C]]
+  // CHECK-COUNT-1: cf.assert
+  %r = scf.if %c -> tensor<?xf32> {
+    %inner = scf.if %d -> tensor<?xf32> {
+      cf.assert %ok, "holds here"
+      %zero = arith.constant 0.0 : f32
+      %p = tensor.pad %x low[1] high[0] {
+      ^bb0(%i: index):
+        tensor.yield %zero : f32
+      } : tensor<?xf32> to tensor<?xf32>
+      scf.yield %p : tensor<?xf32>
+    } else {
+      scf.yield %x : tensor<?xf32>
+    }
+    %n = tensor.dim %inner, %c0 : tensor<?xf32>
+    %e = tensor.empty(%n) : tensor<?xf32>
+    %t = linalg.exp ins(%inner : tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %t : tensor<?xf32>
+  } else {
+    scf.yield %y : tensor<?xf32>
+  }
+  // CHECK: flow.tie_shape{{.*}}(%[[R]], %[[SIZE]])
+  return %r : tensor<?xf32>
 }
