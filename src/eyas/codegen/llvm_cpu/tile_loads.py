@@ -101,10 +101,9 @@ class TileLoads:
         if not access.guards:
             return memory.load(access.storage, address, width, stride, mask)
         # A condition for all lanes is not made a mask: CPUs are slow where masks keep loads from faulting.
-        apart = (
-            any(guard.coefficients[self.lane_loop] for guard in access.guards) if self.lane_loop is not None else True
-        )
-        inside = self._guard(access, row, vector, width if apart or stride != Size(1) else 1)
+        lane = self.lane_loop
+        apart = lane is None or stride != Size(1) or any(guard.coefficients[lane] for guard in access.guards)
+        inside = self._guard(access, row, vector, width if apart else 1)
         otherwise = access.otherwise
         if isinstance(otherwise, Access):
             fallback = self._load(otherwise, row, vector, depends_on_lane)
