@@ -82,11 +82,15 @@ class Memory:
         inside: mlir.Value,
         fallback: mlir.Value,
     ) -> mlir.Value:
-        """Loads where `inside` holds and takes `fallback` elsewhere, without touching memory outside."""
+        """Loads where `inside` holds and takes `fallback` elsewhere, without touching memory outside; one condition for
+        all lanes is for contiguous ones."""
         if width == 1:
             safe = arith.SelectOp(inside, address, self.at.index(0)).result
             value = self.load(storage, safe, 1, stride, None)
             return arith.SelectOp(inside, value, fallback).result
+        if not isinstance(inside.type, mlir.VectorType):
+            value = self.load_or_zeros(storage, address, width, mask, inside)
+            return arith.SelectOp(inside, value, self.as_width(fallback, storage.element, width)).result
         on = inside if mask is None else arith.AndIOp(inside, mask).result
         value = self.load(storage, address, width, stride, on)
         return arith.SelectOp(inside, value, self.as_width(fallback, storage.element, width)).result

@@ -100,7 +100,10 @@ class TileLoads:
         address = self.address(access, row, vector)
         if not access.guards:
             return memory.load(access.storage, address, width, stride, mask)
-        inside = self._guard(access, row, vector, width)
+        # A condition for all lanes is not made a mask: CPUs are slow where masks keep loads from faulting.
+        lane = self.lane_loop
+        apart = lane is None or stride != Size(1) or any(guard.coefficients[lane] for guard in access.guards)
+        inside = self._guard(access, row, vector, width if apart else 1)
         otherwise = access.otherwise
         if isinstance(otherwise, Access):
             fallback = self._load(otherwise, row, vector, depends_on_lane)
