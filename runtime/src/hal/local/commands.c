@@ -6,6 +6,8 @@
 
 // Waves of transfers alone below this are done sooner than a second worker would start.
 #define INLINE_TRANSFER_BYTES (128u * 1024)
+// The same of dispatches of one workgroup each that touch no more than this.
+#define INLINE_DISPATCH_BYTES (8u * 1024)
 
 static uint64_t count_items(const eyas_hal_command_t* command, const eyas_hal_binding_t* bindings) {
   if (command->kind == EYAS_HAL_COMMAND_DISPATCH) {
@@ -69,16 +71,42 @@ static void prepare_bindings(const eyas_hal_command_buffer_t* recording,
   }
 }
 
-static void finish_wave(const eyas_hal_local_commands_t* prepared, uint32_t worker_count,
-                        eyas_hal_local_wave_t* wave) {
-  uint64_t transfer_bytes = 0;
+// Bytes that a dispatch is given; a binding of which that is not known yet is more than any limit.
+static uint64_t count_bytes(const eyas_hal_command_buffer_t* recording, size_t index) {
+  const eyas_hal_command_t* command = &eyas_hal_commands(recording)[index];
+  const eyas_hal_binding_t* bindings = eyas_hal_bindings(recording) + command->binding_begin;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < command->binding_count; ++i) {
+    if (bindings[i].length > INLINE_TRANSFER_BYTES) return INLINE_TRANSFER_BYTES;
+    bytes += bindings[i].length;
+  }
+  return bytes;
+}
+
+// Whether one worker is done with a wave sooner than a second one would start.
+static bool is_short(const eyas_hal_command_buffer_t* recording,
+                     const eyas_hal_local_commands_t* prepared, const eyas_hal_local_wave_t* wave) {
+  uint64_t transfer_bytes = 0, dispatch_bytes = 0;
   for (size_t i = wave->command_begin; i < wave->command_end; ++i) {
     const eyas_hal_local_command_t* command = &prepared->commands[i];
-    bool dispatch = command->kind == EYAS_HAL_COMMAND_DISPATCH;
-    transfer_bytes += dispatch ? INLINE_TRANSFER_BYTES + 1 : command->length;
-    if (transfer_bytes > INLINE_TRANSFER_BYTES) break;
+    if (command->kind != EYAS_HAL_COMMAND_DISPATCH) {
+      transfer_bytes += command->length;
+    } else if (command->item_count == 1) {
+      dispatch_bytes += count_bytes(recording, command->index);
+    } else {
+      return false;
+    }
+    if (transfer_bytes > INLINE_TRANSFER_BYTES || dispatch_bytes > INLINE_DISPATCH_BYTES) {
+      return false;
+    }
   }
-  if (worker_count == 1 || transfer_bytes <= INLINE_TRANSFER_BYTES) {
+  return true;
+}
+
+static void finish_wave(const eyas_hal_command_buffer_t* recording,
+                        const eyas_hal_local_commands_t* prepared, uint32_t worker_count,
+                        eyas_hal_local_wave_t* wave) {
+  if (worker_count == 1 || is_short(recording, prepared, wave)) {
     wave->chunk_count = 1;
     for (int i = 0; i < EYAS_HAL_LOCAL_ROUNDS; ++i) {
       wave->rounds[i] = (eyas_hal_local_round_t){.chunk_begin = i > 0, .chunk_items = UINT64_MAX};
@@ -126,7 +154,7 @@ static void prepare_waves(const eyas_hal_command_buffer_t* recording, uint32_t w
     wave->command_end = prepared->command_count;
   }
   for (size_t i = 0; i < prepared->wave_count; ++i) {
-    finish_wave(prepared, worker_count, &prepared->waves[i]);
+    finish_wave(recording, prepared, worker_count, &prepared->waves[i]);
   }
 }
 
