@@ -32,8 +32,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         **composite,
         aten.istft.default: inverse_short_time,
-        aten.stft.default: functools.partial(_as_torch_does, aten.stft.default),
-        aten.stft.center: functools.partial(_as_torch_does, aten.stft.center),
+        aten.stft.default: spectra,
+        aten.stft.center: short_time,
         aten._fft_c2c.default: complex_to_complex,
         aten._fft_c2r.default: complex_to_real,
         aten._fft_r2c.default: real_to_complex,
@@ -42,6 +42,53 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 def _as_torch_does(overload: Any, *args: Any, **kwargs: Any) -> Any:
     return overload._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+
+
+def short_time(
+    x: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    *choices: Any,
+    **named: Any,
+) -> Tensor:
+    """Spectra of stretches of a signal, which is continued at both ends so that the first has its begin in the
+    middle."""
+    if center:
+        sizes = [1] * (3 - x.dim()) + list(x.shape)
+        x = torch.nn.functional.pad(x.reshape(sizes), [n_fft // 2] * 2, pad_mode).reshape([*x.shape[:-1], -1])
+    return spectra(x, n_fft, hop_length, win_length, window, *choices, **named)
+
+
+def spectra(
+    x: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """Of stretches of `n_fft` samples, each with the window's weights. torch's own way fixes sizes that vary."""
+    step, length = hop_length or n_fft // 4, win_length or n_fft
+    if align_to_window or return_complex is None:
+        return NotImplemented
+    begins = torch.arange(torch.sym_int((x.shape[-1] - n_fft) // step + 1), device=x.device) * step
+    parts = x[..., begins.unsqueeze(-1) + torch.arange(n_fft, device=x.device)]
+    if window is not None or length < n_fft:
+        weights = torch.ones(length, dtype=x.dtype, device=x.device) if window is None else window
+        before = (n_fft - length) // 2
+        parts = parts * torch.nn.functional.pad(weights, [before, n_fft - length - before])
+    norm = "ortho" if normalized else "backward"
+    is_half = onesided is not False and not parts.is_complex()
+    found = torch.fft.rfft(parts, norm=norm) if is_half else torch.fft.fft(parts, norm=norm)
+    found = found.transpose(-1, -2)
+    return found if return_complex else torch.view_as_real(found)
 
 
 class _TorchFourier(Fourier[Tensor]):
