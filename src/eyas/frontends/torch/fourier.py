@@ -99,7 +99,7 @@ class _TorchFourier(Fourier[Tensor]):
         # Exact for every length: the angle is reduced as an integer, and computed once, when the model is compiled.
         row = torch.arange(rows, device=like.device).unsqueeze(1)
         turns = torch.remainder(row * torch.arange(columns, device=like.device), length)
-        angle = turns.to(torch.float64) * (sign * 2 * math.pi / length)
+        angle = turns.to(torch.float64) * (sign * 2 * math.pi / _number(length))
         return torch.cos(angle).to(like.dtype), torch.sin(angle).to(like.dtype)
 
     def half_roots(self, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -132,8 +132,6 @@ _FOURIER = _TorchFourier()
 
 def complex_to_complex(x: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
     """A transform of complex values along several dimensions."""
-    if not _is_static(x, dim):
-        return NotImplemented
     parts = _parts(x)
     for axis in dim:
         parts = _FOURIER.transform(parts, axis % x.dim(), -1 if forward else 1)
@@ -142,8 +140,6 @@ def complex_to_complex(x: Tensor, dim: Sequence[int], normalization: int, forwar
 
 def real_to_complex(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
     """A transform of real values; `onesided` keeps the half of the last dimension from which the rest follows."""
-    if not _is_static(x, dim):
-        return NotImplemented
     lengths = [x.shape[axis] for axis in dim]
     last = dim[-1] % x.dim()
     if onesided and not _FOURIER.is_split(x.shape[last]):
@@ -159,8 +155,6 @@ def real_to_complex(x: Tensor, dim: Sequence[int], normalization: int, onesided:
 
 def complex_to_real(x: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
     """The inverse of the onesided transform."""
-    if not _is_static(x, dim) or not isinstance(last_dim_size, int):
-        return NotImplemented
     parts = _parts(x)
     for axis in dim[:-1]:
         parts = _FOURIER.transform(parts, axis % x.dim(), 1)
@@ -168,7 +162,7 @@ def complex_to_real(x: Tensor, dim: Sequence[int], normalization: int, last_dim_
     half = last_dim_size // 2 + 1
     result = _FOURIER.real_from_half(_first(parts, last, half), last, last_dim_size)
     factor = _factor([*(x.shape[axis] for axis in dim[:-1]), last_dim_size], normalization)
-    return result if factor == 1.0 else result * factor
+    return _scaled(result, factor)
 
 
 def inverse_short_time(
@@ -222,10 +216,6 @@ def _overlap(pieces: Tensor, places: Tensor, total: int) -> Tensor:
     return flat.new_zeros((*flat.shape[:-1], total)).index_add(-1, places, flat)
 
 
-def _is_static(x: Tensor, dim: Sequence[int]) -> bool:
-    return all(isinstance(x.shape[axis], int) for axis in dim)
-
-
 def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
     pairs = torch.view_as_real(x)
     return pairs.select(-1, 0), pairs.select(-1, 1)
@@ -235,12 +225,22 @@ def _first(parts: tuple[Tensor, Tensor], dim: int, count: int) -> tuple[Tensor, 
     return parts[0].narrow(dim, 0, count), parts[1].narrow(dim, 0, count)
 
 
-def _factor(lengths: Sequence[int], normalization: int) -> float:
+def _number(size: int) -> Any:
+    """A size to compute with: one that varies as a tensor."""
+    return size if isinstance(size, int) else torch.full((), size, dtype=torch.float64)
+
+
+def _factor(lengths: Sequence[int], normalization: int) -> Any:
     """torch's codes: 0 none, 1 by the root of the count, 2 by the count."""
-    count = math.prod(lengths)
-    return {0: 1.0, 1: 1.0 / math.sqrt(count), 2: 1.0 / count}[normalization]
+    count = _number(math.prod(lengths))
+    return 1.0 if normalization == 0 else count**-0.5 if normalization == 1 else 1.0 / count
 
 
-def _scaled_complex(parts: Sequence[Tensor], factor: float) -> Tensor:
-    scaled = [part if factor == 1.0 else part * factor for part in parts]
-    return torch.view_as_complex(torch.stack(scaled, -1))
+def _scaled(x: Tensor, factor: Any) -> Tensor:
+    if isinstance(factor, Tensor):
+        return x * factor.to(x.dtype)
+    return x if factor == 1.0 else x * factor
+
+
+def _scaled_complex(parts: Sequence[Tensor], factor: Any) -> Tensor:
+    return torch.view_as_complex(torch.stack([_scaled(part, factor) for part in parts], -1))

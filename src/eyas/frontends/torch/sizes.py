@@ -17,7 +17,6 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-
 _QUIET = logging.getLogger("eyas.sizes")
 _QUIET.disabled = True
 

@@ -83,3 +83,12 @@ def test_regular_places_of_memory() -> None:
     )
     with pytest.raises(CallError, match="outside of the tensor's memory"):
         module(torch.randn(5))
+
+
+def test_spectra_as_long_as_a_size_that_varies() -> None:
+    size = torch.export.Dim("size", min=9, max=100)
+
+    def spectra(x):
+        return torch.fft.fft(x, dim=0), torch.fft.rfft2(x, norm="ortho"), torch.fft.irfft(x + 0j, dim=0)
+
+    same_for_all(spectra, (torch.randn(9, 5),), (torch.randn(12, 5),), dims=({0: size},))
