@@ -1,7 +1,8 @@
 """Fourier transforms as products with small tables of roots, for any framework's ops.
 
 Real and imaginary parts are kept apart, so that the products are ordinary real matmuls. A long transform is split into
-two shorter ones (Cooley and Tukey); a length with only large prime factors is one product: O(n^2), but exact and rare.
+two shorter ones (Cooley and Tukey); a length with only large prime factors, or one that varies, is one product: O(n^2),
+but exact and rare.
 """
 
 from __future__ import annotations
@@ -74,14 +75,14 @@ class Fourier(ABC, Generic[Value]):
 
     def is_split(self, length: int) -> bool:
         """Whether a transform of this length is made of shorter ones."""
-        return split_length(length) != 1
+        return isinstance(length, int) and split_length(length) != 1
 
     def _transform_last(self, parts: Parts[Value], sign: int) -> Parts[Value]:
         shape = self.shape(parts[0])
         *batch, length = shape
-        first = split_length(length)
-        if first == 1:
+        if not self.is_split(length):
             return self._product(parts, self.roots(length, length, length, sign, parts[0]))
+        first = split_length(length)
         second = length // first
         rank = len(batch)
         swap = [*range(rank), rank + 1, rank]

@@ -61,7 +61,8 @@ def section(results: Results) -> list[str]:
         " twice as far as eager), and the arguments after the"
         " call. An op passes if all its samples do. *unsupported* is refused with a reason, *export* cannot be traced"
         " by torch itself, *bug* is any other exception. `f32` has i64 for ops of integers alone; `dynamic` calls one"
-        " module with two first sizes; `gradients` runs forward and backward through `torch.compile`. Left out: ops"
+        " module with two first sizes, declared as a range that begins with the sample's;"
+        " `gradients` runs forward and backward through `torch.compile`. Left out: ops"
         f" that are {', '.join(left_out)}; complex samples.",
         "",
         *tables(results),

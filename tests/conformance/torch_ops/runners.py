@@ -21,6 +21,10 @@ from eyas.frontends.torch.tensors import from_numpy
 Call = tuple[Sequence[Any], Any, Any, Any]
 
 
+LARGEST = 1000
+"""What a size that varies is declared to be at most; at least it is that of the sample."""
+
+
 class Refusal(Exception):
     """Samples that did not come to results; `kind` is how."""
 
@@ -72,8 +76,10 @@ def run_dynamic(samples: Sequence[Sample]) -> list[list[Call]]:
     """The first tensor's first dimension, and those of others that have the same size."""
     plans = [_resized(sample) for sample in samples]
     shapes: list[Any] = []
-    for number, plan in enumerate(plans):
-        dim = torch.export.Dim(f"n{number}")
+    for number, (sample, plan) in enumerate(zip(samples, plans, strict=True)):
+        # torch asks for a range where an op works with some sizes only.
+        size = sample.tensors[min(plan.dynamic)].shape[0]
+        dim = torch.export.Dim(f"n{number}", min=size, max=LARGEST)
         shapes += [{0: dim} if place in plan.dynamic else None for place in range(len(plan.tensors))]
     module = _compile(samples, {"tensors": tuple(shapes)})
     first = _calls(module, samples, [one.tensors for one in samples])
@@ -177,11 +183,28 @@ def _resized(sample: Sample) -> _Resized | None:
         try:
             with torch.no_grad(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                sample.function(*copies(tuple(tensors)))
-            return _Resized(tensors, dynamic)
+                made, before = (_leaves(sample.function(*copies(tuple(given)))) for given in (tensors, sample.tensors))
         except Exception:
             continue
+        # No program returns as many tensors as a size says.
+        if len(made) == len(before) and _MEANS.get(sample.op.name, _always)(*tensors):
+            return _Resized(tensors, dynamic)
     return None
+
+
+def _always(*tensors: torch.Tensor) -> bool:
+    return True
+
+
+def _is_in_order(boundaries: torch.Tensor, *others: torch.Tensor) -> bool:
+    """Whether a search means anything."""
+    if others and others[-1].dtype == torch.int64 and others[-1].shape == boundaries.shape:
+        boundaries = boundaries.gather(-1, others[-1])
+    return bool((boundaries.diff() >= 0).all())
+
+
+_MEANS = {"searchsorted": _is_in_order, "bucketize": lambda x, *others: all(map(_is_in_order, others))}
+"""Ops that ask something of their arguments that they do not check."""
 
 
 def _longer(tensor: torch.Tensor) -> torch.Tensor:

@@ -85,6 +85,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.rms_norm.default: rms_norm,
         aten.scaled_dot_product_attention.default: torch_attention.scaled_dot_product_attention,
         aten.squeeze.dims: squeeze,
+        aten.std.correction: deviation,
+        aten.std_mean.correction: deviation_and_mean,
         aten.topk.default: topk,
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
@@ -195,9 +197,29 @@ def variance_and_mean(
     mean = wide.mean(dims, keepdim=True)
     centered = wide - mean
     total = (centered * centered).sum(dims, keepdim=keepdim)
-    divisor = count - (1 if correction is None else correction)
-    result = total / max(divisor, 0) if isinstance(divisor, (int, float)) else total / divisor
+    lost = 1 if correction is None else correction
+    if isinstance(count, int):
+        result = total / max(count - lost, 0)
+    else:
+        result = total / (torch.full((), count, dtype=wide.dtype, device=x.device) - lost).clamp(min=0)
     return result.to(x.dtype), (mean if keepdim else wide.mean(dims)).to(x.dtype)
+
+
+def deviation(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
+    """The root of the variance."""
+    return deviation_and_mean(x, dim, correction=correction, keepdim=keepdim)[0]
+
+
+def deviation_and_mean(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The root of the variance, and the mean."""
+    if x.is_complex():
+        return NotImplemented
+    square, mean = variance_and_mean(_widened(x), dim, correction=correction, keepdim=keepdim)
+    return torch.sqrt(square).to(x.dtype), mean.to(x.dtype)
 
 
 def constant_pad_nd(x: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:

@@ -32,8 +32,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         **composite,
         aten.istft.default: inverse_short_time,
-        aten.stft.default: functools.partial(_as_torch_does, aten.stft.default),
-        aten.stft.center: functools.partial(_as_torch_does, aten.stft.center),
+        aten.stft.default: spectra,
+        aten.stft.center: short_time,
         aten._fft_c2c.default: complex_to_complex,
         aten._fft_c2r.default: complex_to_real,
         aten._fft_r2c.default: real_to_complex,
@@ -44,6 +44,53 @@ def _as_torch_does(overload: Any, *args: Any, **kwargs: Any) -> Any:
     return overload._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
 
 
+def short_time(
+    x: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    *choices: Any,
+    **named: Any,
+) -> Tensor:
+    """Spectra of stretches of a signal, which is continued at both ends so that the first has its begin in the
+    middle."""
+    if center:
+        sizes = [1] * (3 - x.dim()) + list(x.shape)
+        x = torch.nn.functional.pad(x.reshape(sizes), [n_fft // 2] * 2, pad_mode).reshape([*x.shape[:-1], -1])
+    return spectra(x, n_fft, hop_length, win_length, window, *choices, **named)
+
+
+def spectra(
+    x: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """Of stretches of `n_fft` samples, each with the window's weights. torch's own way fixes sizes that vary."""
+    step, length = hop_length or n_fft // 4, win_length or n_fft
+    if align_to_window or return_complex is None:
+        return NotImplemented
+    begins = torch.arange(torch.sym_int((x.shape[-1] - n_fft) // step + 1), device=x.device) * step
+    parts = x[..., begins.unsqueeze(-1) + torch.arange(n_fft, device=x.device)]
+    if window is not None or length < n_fft:
+        weights = torch.ones(length, dtype=x.dtype, device=x.device) if window is None else window
+        before = (n_fft - length) // 2
+        parts = parts * torch.nn.functional.pad(weights, [before, n_fft - length - before])
+    norm = "ortho" if normalized else "backward"
+    is_half = onesided is not False and not parts.is_complex()
+    found = torch.fft.rfft(parts, norm=norm) if is_half else torch.fft.fft(parts, norm=norm)
+    found = found.transpose(-1, -2)
+    return found if return_complex else torch.view_as_real(found)
+
+
 class _TorchFourier(Fourier[Tensor]):
     def shape(self, value: Tensor) -> list[int]:
         return list(value.shape)
@@ -52,7 +99,7 @@ class _TorchFourier(Fourier[Tensor]):
         # Exact for every length: the angle is reduced as an integer, and computed once, when the model is compiled.
         row = torch.arange(rows, device=like.device).unsqueeze(1)
         turns = torch.remainder(row * torch.arange(columns, device=like.device), length)
-        angle = turns.to(torch.float64) * (sign * 2 * math.pi / length)
+        angle = turns.to(torch.float64) * (sign * 2 * math.pi / _number(length))
         return torch.cos(angle).to(like.dtype), torch.sin(angle).to(like.dtype)
 
     def half_roots(self, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,8 +132,6 @@ _FOURIER = _TorchFourier()
 
 def complex_to_complex(x: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
     """A transform of complex values along several dimensions."""
-    if not _is_static(x, dim):
-        return NotImplemented
     parts = _parts(x)
     for axis in dim:
         parts = _FOURIER.transform(parts, axis % x.dim(), -1 if forward else 1)
@@ -95,8 +140,6 @@ def complex_to_complex(x: Tensor, dim: Sequence[int], normalization: int, forwar
 
 def real_to_complex(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
     """A transform of real values; `onesided` keeps the half of the last dimension from which the rest follows."""
-    if not _is_static(x, dim):
-        return NotImplemented
     lengths = [x.shape[axis] for axis in dim]
     last = dim[-1] % x.dim()
     if onesided and not _FOURIER.is_split(x.shape[last]):
@@ -112,8 +155,6 @@ def real_to_complex(x: Tensor, dim: Sequence[int], normalization: int, onesided:
 
 def complex_to_real(x: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
     """The inverse of the onesided transform."""
-    if not _is_static(x, dim) or not isinstance(last_dim_size, int):
-        return NotImplemented
     parts = _parts(x)
     for axis in dim[:-1]:
         parts = _FOURIER.transform(parts, axis % x.dim(), 1)
@@ -121,7 +162,7 @@ def complex_to_real(x: Tensor, dim: Sequence[int], normalization: int, last_dim_
     half = last_dim_size // 2 + 1
     result = _FOURIER.real_from_half(_first(parts, last, half), last, last_dim_size)
     factor = _factor([*(x.shape[axis] for axis in dim[:-1]), last_dim_size], normalization)
-    return result if factor == 1.0 else result * factor
+    return _scaled(result, factor)
 
 
 def inverse_short_time(
@@ -175,10 +216,6 @@ def _overlap(pieces: Tensor, places: Tensor, total: int) -> Tensor:
     return flat.new_zeros((*flat.shape[:-1], total)).index_add(-1, places, flat)
 
 
-def _is_static(x: Tensor, dim: Sequence[int]) -> bool:
-    return all(isinstance(x.shape[axis], int) for axis in dim)
-
-
 def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
     pairs = torch.view_as_real(x)
     return pairs.select(-1, 0), pairs.select(-1, 1)
@@ -188,12 +225,22 @@ def _first(parts: tuple[Tensor, Tensor], dim: int, count: int) -> tuple[Tensor, 
     return parts[0].narrow(dim, 0, count), parts[1].narrow(dim, 0, count)
 
 
-def _factor(lengths: Sequence[int], normalization: int) -> float:
+def _number(size: int) -> Any:
+    """A size to compute with: one that varies as a tensor."""
+    return size if isinstance(size, int) else torch.full((), size, dtype=torch.float64)
+
+
+def _factor(lengths: Sequence[int], normalization: int) -> Any:
     """torch's codes: 0 none, 1 by the root of the count, 2 by the count."""
-    count = math.prod(lengths)
-    return {0: 1.0, 1: 1.0 / math.sqrt(count), 2: 1.0 / count}[normalization]
+    count = _number(math.prod(lengths))
+    return 1.0 if normalization == 0 else count**-0.5 if normalization == 1 else 1.0 / count
 
 
-def _scaled_complex(parts: Sequence[Tensor], factor: float) -> Tensor:
-    scaled = [part if factor == 1.0 else part * factor for part in parts]
-    return torch.view_as_complex(torch.stack(scaled, -1))
+def _scaled(x: Tensor, factor: Any) -> Tensor:
+    if isinstance(factor, Tensor):
+        return x * factor.to(x.dtype)
+    return x if factor == 1.0 else x * factor
+
+
+def _scaled_complex(parts: Sequence[Tensor], factor: Any) -> Tensor:
+    return torch.view_as_complex(torch.stack([_scaled(part, factor) for part in parts], -1))

@@ -32,6 +32,7 @@ from eyas.frontends.torch.nothing import drop_empty
 from eyas.frontends.torch.refusals import failed_node, in_user_terms, refuse, where
 from eyas.frontends.torch.results import return_tensors
 from eyas.frontends.torch.signature import call_trees, make_signature
+from eyas.frontends.torch.sizes import keep_sizes
 from eyas.frontends.torch.states import expose_mutations
 from eyas.frontends.torch.views import drop_vain_checks, views_may_copy
 from eyas.frontends.torch.weights import LiteralImporter, Locations, Weights
@@ -111,7 +112,7 @@ def _import_exported(
     states: frozenset[str],
     table: Mapping[Any, Callable[..., Any]],
 ) -> ImportedProgram:
-    with warnings.catch_warnings(), torch.no_grad():
+    with warnings.catch_warnings(), torch.no_grad(), keep_sizes(exported):
         warnings.simplefilter("ignore")
         try:
             with views_may_copy(exported):

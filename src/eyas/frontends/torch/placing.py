@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -112,13 +113,20 @@ def as_strided_scatter(
 
 
 def _places(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Tensor | None:
-    if not all(isinstance(one, int) for one in (*x.shape, *size, *stride)) or not x.is_contiguous():
+    """Places in the order of memory. Where sizes vary, the call of the module fails if they are outside."""
+    if not x.is_contiguous():
         return None
-    first = (offset or 0) - x.storage_offset()
-    last = first + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
-    if first < 0 or last >= x.numel():
+    first: Any = 0 if offset is None else offset - x.storage_offset()
+    last: Any = first + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
+    if isinstance(first, int) and first < 0:
         return None
-    places = torch.full((), cast(Any, first), dtype=torch.int64, device=x.device)
+    inside = last < x.numel()
+    if isinstance(inside, bool) and not inside:
+        return None
+    if not statically_known_true(inside):
+        room = torch.full((), x.numel(), dtype=torch.int64, device=x.device)
+        torch.ops.eyas.check(room > last, "as_strided: a place is outside of the tensor's memory")
+    places = torch.full((), first, dtype=torch.int64, device=x.device)
     for length, step in zip(size, stride, strict=True):
         places = places.unsqueeze(-1) + torch.arange(length, device=x.device) * step
     return places

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from eyas.frontends.torch.covariance import corrcoef, cov
 from eyas.frontends.torch.ctc import ctc_loss
+from eyas.frontends.torch.fourier import short_time
 from eyas.frontends.torch.linear_algebra.least_squares import lstsq
 from eyas.frontends.torch.parts import combinations, narrow
 
@@ -97,4 +98,6 @@ _FORMS: dict[Any, Callable[..., Any]] = {
     F.gaussian_nll_loss: gaussian_nll_loss,
     F.one_hot: one_hot,
     torch.linalg.lstsq: lstsq,
+    torch.stft: short_time,
+    Tensor.stft: short_time,
 }
