@@ -64,7 +64,8 @@ def test_unsigned_constants_that_are_results() -> None:
 def test_batches_of_products_are_added() -> None:
     for dtype in (torch.uint8, torch.int32, torch.int64):
         x, a, b = (torch.randint(0, 9, shape).to(dtype) for shape in ((3, 5), (4, 3, 2), (4, 2, 5)))
-        check(lambda x, a, b: [torch.addbmm(x, a, b), torch.addbmm(x[0], a, b, beta=2, alpha=3)], x, a, b)
+        factors: tuple[dict[str, Any], ...] = ({}, {"beta": 2, "alpha": 3}, {"beta": 0.6, "alpha": 2.7})
+        check(lambda x, a, b, given=factors: [torch.addbmm(x[0], a, b, **each) for each in given], x, a, b)
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
