@@ -88,6 +88,7 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
     prepare.check_operators(source, foreign.is_known)
     prepare.modernize(source)
     prepare.set_shapes(source, dynamic_shapes or {}, prepare.example_inputs(source, args, kwargs))
+    prepare.fix_implied(source)
     foreign.expand(source)
 
     expanded: set[str] = set()

@@ -19,6 +19,7 @@ from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx.functions import function_of
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, declare_loop_results, separate, subgraphs
 from eyas.frontends.onnx.symbolic import settle
+from eyas.frontends.onnx.symbolic.implied import implied_sizes
 
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
@@ -129,6 +130,12 @@ def set_shapes(model: OnnxModel, shapes: Mapping[str, Any], examples: Mapping[st
         for output in model.proto.graph.output:
             for dim in output.type.tensor_type.shape.dim:
                 dim.Clear()
+
+
+def fix_implied(model: OnnxModel) -> None:
+    """Fixes the dimensions of inputs that can have one size only."""
+    while settle.is_open(model) and (sizes := implied_sizes(model)):
+        set_shapes(model, sizes, {})
 
 
 def _set_rank(tensor: onnx.TypeProto.Tensor, shape: Any, example: Any) -> None:

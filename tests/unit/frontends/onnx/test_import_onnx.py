@@ -65,6 +65,46 @@ def test_symbolic_batch():
         np.testing.assert_allclose(evaluate(program, x)[0], expected, rtol=1e-5, atol=1e-5)
 
 
+def squeezing(rank, shape=("batch", 1, 4)):
+    """Squeezes whatever is 1, then computes with numbers."""
+    return model_of(
+        [("Squeeze", ["x"], ["s"], {}), ("Sigmoid", ["s"], ["t"], {}), ("Mul", ["t", "two"], ["y"], {})],
+        {"x": (FLOAT, shape)},
+        {"y": (FLOAT, [None] * rank)},
+        {"two": np.float32(2)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "signature"),
+    [
+        (squeezing(1), "(x: f32[1, 1, 4]) -> (y: f32[4])"),
+        (squeezing(2), "(x: f32[batch, 1, 4]) -> (y: f32[batch, 4])"),
+        (squeezing(0, ("batch", "more")), "(x: f32[1, 1]) -> (y: f32[])"),
+        (
+            model_of(
+                [("GRU", ["x", "w", "r", "", "", "h"], ["", "y"], {"hidden_size": 2})],
+                {"x": (FLOAT, ["steps", "batch", 3]), "h": (FLOAT, [1, 5, 2])},
+                {"y": (FLOAT, [1, None, 2])},
+                {"w": np.ones((1, 6, 3), np.float32), "r": np.ones((1, 6, 2), np.float32)},
+            ),
+            "(x: f32[steps, 5, 3], h: f32[1, 5, 2]) -> (y: f32[1, 5, 2])",
+        ),
+        (
+            model_of(
+                [("MatMul", ["x", "w"], ["y"], {})],
+                {"x": (FLOAT, ["rows", None])},
+                {"y": (FLOAT, ["rows", 32])},
+                {"w": WEIGHT},
+            ),
+            "(x: f32[rows, 64]) -> (y: f32[rows, 32])",
+        ),
+    ],
+)
+def test_open_sizes_that_can_be_one_number_only(model, signature):
+    assert str(import_model(model).signature) == signature
+
+
 def test_convolution_matches_onnxruntime():
     model = model_of(
         [

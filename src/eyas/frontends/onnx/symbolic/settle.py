@@ -267,7 +267,8 @@ class _Graph:
         if not unknown or not self.can_read([others], self.order[node.output[0]]):
             return []
         check = f"the model squeezes all dimensions of 1 of '{node.input[0]}'; it was compiled for {_show(shape)},"
-        return self.check(node, others, f"{check} where only those written as 1 are")
+        advice = "compile with that size fixed (--input, dynamic_shapes= or an example) to have it dropped"
+        return self.check(node, others, f"{check} where only those written as 1 are; {advice}")
 
     def squeeze_open(
         self, node: onnx.NodeProto, shape: Sequence[ex.Integer], axes: Sequence[Any]
