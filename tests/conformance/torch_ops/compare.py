@@ -111,7 +111,8 @@ def _general(values: Any, tensors: Sequence[torch.Tensor]) -> Any:
 
 
 def _eigenvalues(values: Any, tensors: Sequence[torch.Tensor]) -> Any:
-    return _in_order(values)
+    (w,) = pytree.tree_leaves(values)
+    return _in_order(w)
 
 
 def _orthogonal(values: Any, tensors: Sequence[torch.Tensor]) -> Any:

@@ -208,8 +208,10 @@ _MEANS = {"searchsorted": _is_in_order, "bucketize": lambda x, *others: all(map(
 
 
 def _longer(tensor: torch.Tensor) -> torch.Tensor:
-    """Some rows twice; values stay in their range."""
-    return torch.cat([tensor, tensor.flip(0), tensor[:1]])[: tensor.shape[0] + 3]
+    """Some rows twice; values stay in their range, and the place in the storage is the same, which some ops look at."""
+    made = torch.cat([tensor, tensor.flip(0), tensor[:1]])[: tensor.shape[0] + 3]
+    before = made.new_zeros(tensor.storage_offset())
+    return torch.cat([before, made.reshape(-1)])[before.numel() :].view(made.shape)
 
 
 def _processed(sample: Sample) -> Any:
