@@ -222,11 +222,10 @@ def _apply(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 def _convert(value: Any, dtype: torch.dtype | None = None, **options: Any) -> Any:
     """A real number is complex with nothing imaginary, and a complex one is real without what is imaginary."""
     real, imag = (value.re, value.im) if isinstance(value, ComplexTensor) else (value, None)
-    if dtype is None:
-        dtype = value.dtype
-    if not dtype.is_complex:
-        return real.to(dtype)
-    part = dtype.to_real()
+    wanted: torch.dtype = value.dtype if dtype is None else dtype
+    if not wanted.is_complex:
+        return real.to(wanted)
+    part = wanted.to_real()
     return ComplexTensor(real.to(part), torch.zeros_like(real, dtype=part) if imag is None else imag.to(part))
 
 

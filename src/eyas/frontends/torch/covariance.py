@@ -17,7 +17,7 @@ def cov(
     total = torch.full((), rows.shape[1], dtype=torch.int64) if weights is None else weights.sum()
     mean = (rows if weights is None else rows * weights).sum(1, keepdim=True) / total
     lost = correction
-    if aweights is not None and correction != 0:
+    if aweights is not None and weights is not None and correction != 0:
         lost = correction * (weights * aweights).sum() / total
     divisor = total - lost
     centred = rows - mean

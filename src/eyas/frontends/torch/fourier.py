@@ -78,7 +78,8 @@ def spectra(
     step, length = hop_length or n_fft // 4, win_length or n_fft
     if align_to_window or return_complex is None:
         return NotImplemented
-    begins = torch.arange(torch.sym_int((x.shape[-1] - n_fft) // step + 1), device=x.device) * step
+    count: Any = torch.sym_int((x.shape[-1] - n_fft) // step + 1)
+    begins = torch.arange(count, device=x.device) * step
     parts = x[..., begins.unsqueeze(-1) + torch.arange(n_fft, device=x.device)]
     if window is not None or length < n_fft:
         weights = torch.ones(length, dtype=x.dtype, device=x.device) if window is None else window

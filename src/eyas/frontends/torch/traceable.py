@@ -72,7 +72,7 @@ def gaussian_nll_loss(
 
 def assert_holds(condition: Any, message: str = "") -> Any:
     """Of a tensor, the call of the module fails where it does not hold."""
-    return torch._assert_async(condition, message) if isinstance(condition, Tensor) else NotImplemented
+    return torch.ops.aten._assert_async.msg(condition, message) if isinstance(condition, Tensor) else NotImplemented
 
 
 _REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -89,7 +89,7 @@ class SkipInsertedZeros(Pass):
         for op in find_ops(module, *_CONVS):
             slice_ = defining_op(op.operands[0])
             axes = _axes(op, slice_) if slice_ is not None else None
-            if axes is not None and any(axis.stride > 1 for axis in axes):
+            if slice_ is not None and axes is not None and any(axis.stride > 1 for axis in axes):
                 with mlir.InsertionPoint(op), op.operation.location:
                     _rewrite(op, slice_.operands[0], axes)
 

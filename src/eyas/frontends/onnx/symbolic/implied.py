@@ -7,7 +7,7 @@ is open with the size: where the model says what rank it returns, that decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -16,7 +16,6 @@ from onnx import helper
 from eyas.frontends.onnx.file import OnnxModel
 from eyas.frontends.onnx.symbolic import expressions as ex
 from eyas.frontends.onnx.symbolic.interpret import Facts, interpret
-from eyas.frontends.onnx.symbolic.sizes import Shape
 
 _RECURRENT = ("GRU", "LSTM", "RNN")
 # Operators whose result has the shape of their first operand, or of the other one than a number.
@@ -73,7 +72,7 @@ def _has_no_axes(node: onnx.NodeProto) -> bool:
     return not (len(node.input) > 1 and node.input[1]) and "axes" not in _attributes(node)
 
 
-def _dropped(shape: Shape, rank: int | None) -> list[ex.Integer]:
+def _dropped(shape: Sequence[ex.Integer], rank: int | None) -> list[ex.Integer]:
     """The open sizes that must all be 1 for a result of the rank; none where they may be anything."""
     unknown = [size for size in shape if not isinstance(size, int)]
     kept = sum(1 for size in shape if isinstance(size, int) and size != 1)
