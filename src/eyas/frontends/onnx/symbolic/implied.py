@@ -72,7 +72,7 @@ def _has_no_axes(node: onnx.NodeProto) -> bool:
     return not (len(node.input) > 1 and node.input[1]) and "axes" not in _attributes(node)
 
 
-def _dropped(shape: Sequence[ex.Integer], rank: int | None) -> list[ex.Integer]:
+def _dropped(shape: Sequence[ex.Integer], rank: int | None) -> Sequence[ex.Integer]:
     """The open sizes that must all be 1 for a result of the rank; none where they may be anything."""
     unknown = [size for size in shape if not isinstance(size, int)]
     kept = sum(1 for size in shape if isinstance(size, int) and size != 1)
