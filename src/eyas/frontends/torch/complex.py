@@ -258,8 +258,19 @@ def _inline(graph: fx.Graph, node: fx.Node, traced: fx.GraphModule, operands: li
                 return list(pytree.tree_map_only(fx.Node, mapping.__getitem__, inner.args[0]))
             else:
                 copy = mapping[inner] = graph.node_copy(inner, mapping.__getitem__)
+                _convert_by_way_of_real(graph, copy)
                 copy.meta.update({key: node.meta[key] for key in _KEPT_META if key in node.meta})
     raise AssertionError("a graph ends with its output")
+
+
+def _convert_by_way_of_real(graph: fx.Graph, node: fx.Node) -> None:
+    """The importer takes whole numbers and truths as signed on their way to complex ones."""
+    if node.target != prims.convert_element_type.default:
+        return
+    operand, dtype = cast(Any, node.args)
+    if dtype.is_complex and not (operand.meta["val"].is_complex() or operand.meta["val"].is_floating_point()):
+        with graph.inserting_before(node):
+            node.replace_input_with(operand, _call(graph, node.target, (operand, dtype.to_real())))
 
 
 def _bind(graph: fx.Graph, node: fx.Node, results: list[Any], pairs: dict[fx.Node, tuple[fx.Node, fx.Node]]) -> None:
