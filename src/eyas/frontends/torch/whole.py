@@ -12,6 +12,12 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 
+_LINES = (
+    *(aten.linspace.default, aten.linspace.Scalar_Tensor),
+    *(aten.linspace.Tensor_Scalar, aten.linspace.Tensor_Tensor),
+)
+
+
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
@@ -26,6 +32,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.gcd.default: gcd,
         aten.heaviside.default: heaviside,
         aten.lcm.default: lcm,
+        **dict.fromkeys(_LINES, line),
         aten.pow.Scalar: lambda number, x: power(_beside(number, x), x),
         aten.pow.Tensor_Tensor: power,
     }
@@ -34,6 +41,23 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 def _shifted(shift: Callable[..., Tensor], x: Tensor, by: Any) -> Tensor:
     """Truths are whole numbers beside a number."""
     return shift(x.to(torch.result_type(x, by)), _beside(by, x)) if x.dtype == torch.bool else NotImplemented
+
+
+def line(
+    start: Any, end: Any, steps: int, *, dtype: torch.dtype | None = None, device: Any = None, **options: Any
+) -> Tensor:
+    """Of whole numbers, between the whole parts of the ends, in doubles and from both ends to the middle."""
+    if dtype is None or dtype.is_floating_point or dtype.is_complex:
+        return NotImplemented
+    low, high = (
+        one.to(dtype).to(torch.float64)
+        if isinstance(one, Tensor)
+        else torch.full((), float(int(one)), dtype=torch.float64, device=device)
+        for one in (start, end)
+    )
+    step = (high - low) / max(steps - 1, 1)
+    places = torch.arange(steps, dtype=torch.float64, device=device)
+    return torch.where(places < max(steps // 2, 1), low + step * places, high - step * (steps - 1 - places)).to(dtype)
 
 
 def heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
