@@ -40,14 +40,17 @@ def average(
     stride: Sequence[int] = (),
     padding: Sequence[int] = (0,),
     *rest: Any,
+    **named: Any,
 ) -> Tensor:
     """The importer takes batches of images only, and a size for each axis: it miscounts where one stands for all, or
     none for those of the window."""
     if x.dim() == axes + 1:
-        return op(x.unsqueeze(0), kernel_size, stride, padding, *rest).squeeze(0)
+        return op(x.unsqueeze(0), kernel_size, stride, padding, *rest, **named).squeeze(0)
     kernel = _spread(kernel_size, axes)
     sizes = [kernel, _spread(stride or kernel, axes), _spread(padding, axes)]
-    return NotImplemented if sizes == [kernel_size, stride, padding] else op(x, *sizes, *rest)
+    # torch leaves out what is as by default, however it was given.
+    given = [list(kernel_size), list(stride), list(padding) if any(padding) else sizes[2]]
+    return NotImplemented if sizes == given else op(x, *sizes, *rest, **named)
 
 
 def average_of_parts(x: Tensor, output_size: Sequence[int]) -> Tensor:
