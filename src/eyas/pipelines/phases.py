@@ -16,7 +16,7 @@ from eyas.targets import Target
 OPTIONAL_PASSES = (
     "speculate-branches",
     "count-loops",
-    "outline-loops",
+    "outline-control-flow",
     "widen-accumulators",
     "quantize-contractions",
     "narrow-contractions",
@@ -96,7 +96,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse,loop-invariant-code-motion"),
         _make("speculate-branches"),
         _make("count-loops"),
-        _make("outline-loops", **_strategies(options)),
+        _make("outline-control-flow", **_strategies(options)),
         _make("widen-accumulators"),
         _make("quantize-contractions"),
         _make("narrow-contractions"),

@@ -220,7 +220,7 @@ def layer() -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     "speculate-branches": branch,
     "count-loops": loop,
-    "outline-loops": loop,
+    "outline-control-flow": loop,
     "widen-accumulators": half_sums,
     "quantize-contractions": quantized_product,
     "narrow-contractions": wide_integers,
