@@ -117,6 +117,7 @@ class _Compiled:
         if has_bodies(graph):
             graph = specialize(graph, {i: a for i, a in enumerate(arguments) if not isinstance(a, torch.Tensor)})
         resolve_effects(graph.graph)
+        _resolve_lazy_views(graph.graph)
         graph.recompile()
         frozen = _Frozen(graph, arguments, constant)
         self.positions = [i for kind, i in frozen.order if kind == "input"]
@@ -133,6 +134,18 @@ class _Compiled:
         inputs = [_plain(arguments[i]) for i in self.positions]
         made = () if self.module is None else self.module(*inputs)
         return self.output.rebuild(made if isinstance(made, (tuple, list)) else (made,), arguments)
+
+
+def _resolve_lazy_views(graph: torch.fx.Graph) -> None:
+    """Conjugates and negates at once where AOTAutograd has views that do it when they are read."""
+    for node in graph.nodes:
+        node.target = _RESOLVED.get(node.target, node.target)
+
+
+_RESOLVED = {
+    torch.ops.aten._conj.default: torch.ops.aten._conj_physical.default,
+    torch.ops.aten._neg_view.default: torch.ops.aten.neg.default,
+}
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
