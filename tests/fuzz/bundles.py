@@ -1,7 +1,8 @@
 """Several graphs as one program with all their results: most of a small graph's time is spent once for each program.
 
-Graphs are bundled that are compiled and called in the same way. A bundle that does not pass is checked in halves, down
-to single graphs, so that outcomes are those of graphs. Should both halves pass, the bundle itself is the failure.
+Graphs of one frontend are bundled, static ones and dynamic ones apart; all are compiled and called with the options of
+the first. A bundle that does not pass is checked in halves, down to single graphs, so that outcomes are those of
+graphs. Should both halves pass, the bundle itself is the failure.
 """
 
 from __future__ import annotations
@@ -43,10 +44,9 @@ class Bundler:
         # Now and then a graph alone: programs with one result, one dispatch or nothing to compute are of that kind.
         if self._seen % self._most == 0:
             return [drawn]
-        options, symbols = drawn.graph.options, tuple(drawn.graph.symbols)
-        key = (replace(options, disable=()), bool(options.disable), symbols)
+        options = drawn.graph.options
+        key = (options.frontend, options.target, bool(options.disable), bool(drawn.graph.symbols))
         held = self._held.setdefault(key, [])
-        # What is switched off differs from graph to graph; in a bundle it is what the first has switched off.
         alike = replace(drawn.graph, options=held[0].graph.options if held else options)
         held.append(replace(drawn, graph=alike))
         return self._held.pop(key) if len(held) == self._most else []

@@ -52,9 +52,9 @@ def test_a_bundle_that_fails_by_itself_is_a_failure():
     assert found[-1][0].graph == merged([one.graph for one in drawn])
 
 
-def test_only_what_is_compiled_alike_goes_together():
+def test_a_bundle_has_one_set_of_options():
     bundler = Bundler(4)
-    kinds = [{"threads": 1}, {"threads": 2}, {"threads": 1, "disable": ("rows",)}]
+    kinds = [{"threads": 1}, {"threads": 2}, {"disable": ("rows",)}]
     due = []
     for seed in range(48):
         one = graph("jax", leaf("f32", 2), op("neg", 0), **kinds[seed % 3])
@@ -62,4 +62,5 @@ def test_only_what_is_compiled_alike_goes_together():
     due = [bundle for bundle in (*due, *bundler.rest()) if bundle]
     assert sorted(one.seed for bundle in due for one in bundle) == list(range(48))
     assert {len({one.graph.options for one in bundle}) for bundle in due} == {1}
+    assert {one.graph.options.disable for bundle in due for one in bundle} == {(), ("rows",)}
     assert bundler.held == 0 and {1, 4} <= {len(bundle) for bundle in due}
