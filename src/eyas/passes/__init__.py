@@ -52,6 +52,7 @@ PASSES: dict[str, str] = {
     "split-concats": "passes.dispatch.split_concats",
     "tie-shapes": "passes.dispatch.tie_shapes",
     "convert-dynamic-views": "passes.input.convert_dynamic_views",
+    "convert-sorts": "passes.optimize.convert_sorts",
     "convert-recurrences": "passes.input.convert_recurrences",
     "convert-row-updates": "passes.input.convert_row_updates",
     "convert-checks": "passes.input.convert_checks",

@@ -9,6 +9,7 @@ WITHOUT = {
     "speculate-branches": "a branch on data is one dispatch of scalar code",
     "count-loops": "loops count in the way that their framework does, and are one dispatch of scalar code each",
     "outline-loops": "each loop is one dispatch, on one core",
+    "convert-sorts": "sorts compare neighbours, in a time that grows with the square of the length",
     "widen-accumulators": "sums of f16 and bf16 accumulate in their own type",
     "quantize-contractions": "products of dequantised torch tensors are of floats",
     "narrow-contractions": "integer products read numbers that were extended to 32 bits before",

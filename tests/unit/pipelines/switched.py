@@ -47,6 +47,10 @@ def half_sums() -> Case:
     return Case(Of(lambda _, x: x.sum(-1)).eval(), (torch.rand(8, 600, dtype=torch.float16),), rtol=2e-2)
 
 
+def largest() -> Case:
+    return of(lambda _, x: torch.topk(x, 3)[0], torch.randn(4, 50))
+
+
 def quantized_product() -> Case:
     def forward(self, x):
         ends = (0.05, 3, -128, 127, torch.int8)
@@ -221,6 +225,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "speculate-branches": branch,
     "count-loops": loop,
     "outline-loops": loop,
+    "convert-sorts": largest,
     "widen-accumulators": half_sums,
     "quantize-contractions": quantized_product,
     "narrow-contractions": wide_integers,
