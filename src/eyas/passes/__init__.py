@@ -54,6 +54,7 @@ PASSES: dict[str, str] = {
     "convert-dynamic-views": "passes.input.convert_dynamic_views",
     "convert-sorts": "passes.optimize.convert_sorts",
     "convert-recurrences": "passes.input.convert_recurrences",
+    "convert-rows": "passes.input.convert_rows",
     "convert-row-updates": "passes.input.convert_row_updates",
     "convert-checks": "passes.input.convert_checks",
     "convert-linear-algebra": "passes.input.convert_linear_algebra",
