@@ -35,6 +35,7 @@ PASSES: dict[str, str] = {
     "guard-shifts": "codegen.common.passes.guard_shifts",
     "insert-barriers": "passes.schedule.insert_barriers",
     "speculate-branches": "passes.optimize.speculate_branches",
+    "batch-loops": "passes.optimize.batch_loops",
     "count-loops": "passes.optimize.count_loops",
     "outline-loops": "passes.optimize.outline_loops",
     "outline-dispatches": "passes.dispatch.outline_dispatches",

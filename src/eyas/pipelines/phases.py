@@ -16,6 +16,7 @@ from eyas.targets import Target
 OPTIONAL_PASSES = (
     "speculate-branches",
     "count-loops",
+    "batch-loops",
     "outline-loops",
     "convert-sorts",
     "widen-accumulators",
@@ -97,6 +98,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         Upstream("inline,convert-elementwise-to-linalg,canonicalize,cse,loop-invariant-code-motion"),
         _make("speculate-branches"),
         _make("count-loops"),
+        _make("batch-loops"),
         _make("outline-loops", **_strategies(options)),
         _make("convert-sorts"),
         _make("widen-accumulators"),

@@ -47,6 +47,10 @@ def half_sums() -> Case:
     return Case(Of(lambda _, x: x.sum(-1)).eval(), (torch.rand(8, 600, dtype=torch.float16),), rtol=2e-2)
 
 
+def independent_steps() -> Case:
+    return of(lambda _, x: scan(lambda h, row: (h.clone(), row * h), x[0], x, dim=0)[1], torch.randn(9, 6))
+
+
 def largest() -> Case:
     return of(lambda _, x: torch.topk(x, 3)[0], torch.randn(4, 50))
 
@@ -224,6 +228,7 @@ def layer() -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     "speculate-branches": branch,
     "count-loops": loop,
+    "batch-loops": independent_steps,
     "outline-loops": loop,
     "convert-sorts": largest,
     "widen-accumulators": half_sums,

@@ -17,7 +17,8 @@ OPERATOR = "eyas.setrow"
 @dataclass(frozen=True)
 class ConvertRows(Pass):
     """Replaces `eyas.setrow`, which the ONNX frontend writes for what `Scan` and `Loop` give in each step. A slice is
-    what passes on loops look for; a scatter computes an index for each element.
+    what passes on loops look for; a scatter computes an index for each element. The place is the number of a step, and
+    there are at least as many rows as steps.
 
         %y = torch.operator "eyas.setrow"(%ys, %i, %row)    %y = tensor.insert_slice %row into %ys[%i, 0] [1, 8] [1, 1]
     """
@@ -29,9 +30,6 @@ class ConvertRows(Pass):
             with mlir.InsertionPoint(op), op.location:
                 rows, number, row = (to_tensor(operand) for operand in op.operands)
                 place = arith.index_cast(mlir.IndexType.get(), tensor.extract(number, []))
-                # Nothing else says that a place lies inside; of a step's number it follows, and the clamp disappears.
-                last = arith.subi(_size(rows, 0), index_constant(1))
-                place = arith.maxsi(arith.minsi(place, last), index_constant(0))
                 replace_by_tensor(op, _written(rows, row, place))
 
 
