@@ -11,11 +11,14 @@ from torch_mlir.dialects import arith
 
 from eyas.ir import Pass
 from eyas.ir.structured import element_type, index_constant
-from eyas.ir.walk import find_ops, is_tensor
+from eyas.ir.walk import find_ops, is_tensor, nested_operands
 from eyas.passes.optimize.batched_rows import written_rows
 from eyas.passes.optimize.batching import Batch, Refused
-from eyas.passes.optimize.counted_loops import CountedLoop
+from eyas.passes.optimize.counted_loops import CountedLoop, passes_tensors
 from eyas.passes.optimize.loop_steps import Place, Steps, steps_of
+
+Rows = dict[int, mlir.Operation | None]
+"""For each tensor that a loop carries, what writes a row of it in each step; None where it stays as it is."""
 
 # What a dynamic dimension counts as.
 _UNKNOWN_SIZE = 64
@@ -42,10 +45,10 @@ class BatchLoops(Pass):
     def run(self, module: mlir.Module) -> None:
         # Inner loops come after those around them: theirs is the body that is to be without loops.
         for view in reversed(find_ops(module, "scf.for", "scf.while")):
-            op = view.operation
-            steps = steps_of(op)
-            if steps is not None and self._is_bounded(steps):
-                _batch(steps)
+            rows = _written(view.operation)
+            steps = None if rows is None else steps_of(view.operation)
+            if rows is not None and steps is not None and self._is_bounded(steps):
+                _batch(steps, rows)
 
     def _is_bounded(self, steps: Steps) -> bool:
         count = _UNKNOWN_SIZE if steps.count is None else steps.count
@@ -67,15 +70,12 @@ def _bytes_made(op: mlir.Operation) -> int:
     return total
 
 
-def _batch(steps: Steps) -> None:
-    op, loop = steps.op, CountedLoop(steps.op, 0, (), {}, ())
-    inserts = _inserts(steps, loop)
-    if inserts is None:
-        return
+def _batch(steps: Steps, rows: Rows) -> None:
+    op = steps.op
     with mlir.InsertionPoint(op), op.location:
         first = index_constant(0).owner.operation  # what is emitted lies between it and the loop
         try:
-            made = _results(steps, loop, inserts)
+            made = _results(steps, rows)
         except Refused:
             _erase_between(first, op)
             return
@@ -85,45 +85,37 @@ def _batch(steps: Steps) -> None:
     op.erase()
 
 
-def _results(steps: Steps, loop: CountedLoop, inserts: dict[int, mlir.Operation | None]) -> list[mlir.Value | None]:
-    batch = Batch(steps)
-    skipped = {steps.end, *(insert for insert in inserts.values() if insert is not None)}
-    for position, insert in inserts.items():
-        if insert is None:  # it never changes
+def _results(steps: Steps, rows: Rows) -> list[mlir.Value | None]:
+    batch, loop = Batch(steps), CountedLoop(steps.op, 0, (), {}, ())
+    for position, insert in rows.items():
+        if insert is None:
             batch.same[steps.body.arguments[position]] = loop.start(position)
-    for view in steps.body.operations:
-        if view.operation not in skipped and _is_needed(view.operation, skipped):
-            batch.visit(view.operation)
+    inserts = [insert for insert in rows.values() if insert is not None]
+    for op in _needed(steps.body, inserts):
+        batch.visit(op)
     made: list[mlir.Value | None] = []
     for position, argument in enumerate(steps.body.arguments):
         if steps.op.name == "scf.for" and position == 0:
             continue
-        if position not in inserts:
+        if position not in rows:
             made.append(_last(batch, steps.counters.get(argument), loop.result(position)))
-        elif (insert := inserts[position]) is None:
+        elif (insert := rows[position]) is None:
             made.append(loop.start(position))
         else:
             made.append(written_rows(batch, insert, loop.start(position)))
     return made
 
 
-def _is_needed(op: mlir.Operation, ends: set[mlir.Operation]) -> bool:
-    """Whether rows depend on an op, which what counts does not."""
-    stack, seen = [op], set()
-    while stack:
-        one = stack.pop()
-        if one in seen:
-            continue
-        seen.add(one)
-        if one in ends and one.name != "scf.yield":
-            return True
-        if one.name == "cf.assert":
-            return True
-        stack += [use.owner.operation for result in one.results for use in result.uses]
-        parent = one.parent
-        if parent is not None and parent.operation != op and one.block != op.block:
-            stack.append(parent.operation)
-    return False
+def _needed(body: mlir.Block, inserts: list[mlir.Operation]) -> list[mlir.Operation]:
+    """Ops that rows are made by, and those that may fail; what only counts is not among them."""
+    ops = [view.operation for view in body.operations]
+    wanted = {value for insert in inserts for value in insert.operands}
+    found = []
+    for op in reversed(ops):
+        if op not in inserts and (op.name == "cf.assert" or any(result in wanted for result in op.results)):
+            wanted.update(nested_operands(op))
+            found.append(op)
+    return found[::-1]
 
 
 def _last(batch: Batch, place: Place | None, result: mlir.Value) -> mlir.Value | None:
@@ -137,11 +129,12 @@ def _last(batch: Batch, place: Place | None, result: mlir.Value) -> mlir.Value |
     return number if result.type == mlir.IndexType.get() else arith.index_cast(result.type, number)
 
 
-def _inserts(steps: Steps, loop: CountedLoop) -> dict[int, mlir.Operation | None] | None:
-    """For each tensor that is carried, what writes a row of it in each step, or None where it stays as it is; no answer
-    where one depends on the step before in another way, or none is written."""
-    found: dict[int, mlir.Operation | None] = {}
-    for position, argument in enumerate(steps.body.arguments):
+def _written(op: mlir.Operation) -> Rows | None:
+    """No answer where a tensor depends on the step before in another way, or no rows are written."""
+    loop, found = CountedLoop(op, 0, (), {}, ()), {}
+    if op.name == "scf.while" and not passes_tensors(op.regions[0].blocks[0], _carried(op)):
+        return None
+    for position, argument in enumerate(loop.body.arguments):
         if not is_tensor(argument):
             continue
         following = loop.next(position)
@@ -153,10 +146,15 @@ def _inserts(steps: Steps, loop: CountedLoop) -> dict[int, mlir.Operation | None
             return None
         insert = uses[0].owner.operation
         only = list(insert.results[0].uses)
-        if insert.block != steps.body or insert.results[0] != following or len(only) != 1:
+        if insert.block != loop.body or insert.results[0] != following or len(only) != 1:
             return None
         found[position] = insert
     return found if any(found.values()) else None
+
+
+def _carried(op: mlir.Operation) -> list[mlir.Value]:
+    condition = list(op.regions[0].blocks[0].operations)[-1].operation
+    return list(condition.operands)[1:]
 
 
 def _erase_between(first: mlir.Operation, last: mlir.Operation) -> None:

@@ -67,7 +67,7 @@ class Steps:
 
     def place(self, value: mlir.Value) -> Place | None:
         """A scalar of the body, where it grows evenly."""
-        if self.count is None:
+        if not self.history:
             return self._form(tree_of(value))
         numbers = [known.get(value, constant_int(value)) for known in self.history]
         places = [number for number in numbers if number is not None]
@@ -78,9 +78,9 @@ class Steps:
         return Place(step, places[0]) if is_even else None
 
     def _form(self, tree: Tree) -> Place | None:
-        if tree == self.bound:
-            return Place(0, 0, 1)
         kind = tree[0]
+        if tree == self.bound and kind != "number":
+            return Place(0, 0, 1)
         if kind == "number":
             return Place(0, tree[1])
         if kind == "value":
@@ -99,8 +99,8 @@ class Steps:
         if kind == "arith.muli" and not (left.step or left.counts):
             return Place(left.start * right.step, left.start * right.start, left.start * right.counts)
         if kind in ("arith.minsi", "arith.maxsi"):
-            larger, smaller = (left, right) if _is_not_negative(_difference(left, right)) else (right, left)
-            if _is_not_negative(_difference(larger, smaller)):
+            larger, smaller = (left, right) if self._is_not_negative(_difference(left, right)) else (right, left)
+            if self._is_not_negative(_difference(larger, smaller)):
                 return smaller if kind == "arith.minsi" else larger
         return None
 
@@ -111,38 +111,49 @@ class Steps:
         left, right = (self._form(part) for part in (tree[2:] if tree[1] == _SIGNED_LESS else tree[:1:-1]))
         if left is None or right is None:
             return None
-        if _is_not_negative(_difference(left, right)):
+        if self._is_not_negative(_difference(left, right)):
             return False
-        return True if _is_not_negative(_difference(_difference(right, left), Place(0, 1))) else None
+        return True if self._is_not_negative(_difference(_difference(right, left), Place(0, 1))) else None
+
+    def _is_not_negative(self, place: Place) -> bool:
+        """In every step of a loop that takes one or more."""
+        if self.count is not None:
+            return place.start + min(place.step * (self.count - 1), 0) >= 0
+        if place.step < 0:  # counted from the last step
+            place = Place(-place.step, place.start - place.step, place.counts + place.step)
+        return place.counts >= 0 and place.start + place.counts >= 0
 
 
 def _difference(left: Place, right: Place) -> Place:
     return Place(left.step - right.step, left.start - right.start, left.counts - right.counts)
 
 
-def _is_not_negative(place: Place) -> bool:
-    """In every step of a loop that takes one or more."""
-    if place.step < 0:  # counted from the last step
-        place = Place(-place.step, place.start - place.step, place.counts + place.step)
-    return place.counts >= 0 and place.start + place.counts >= 0
-
-
 def steps_of(op: mlir.Operation) -> Steps | None:
     """What is known of an `scf.for` from 0 in steps of 1, or of an `scf.while` that counts."""
-    history = history_of(op)
-    if history:
-        found = Steps(op, {}, len(history), history=history)
-        places = {value: found.place(value) for value in found.body.arguments if not is_tensor(value)}
-        return Steps(op, {v: p for v, p in places.items() if p is not None}, len(history), history=history)
     if op.name == "scf.for":
         lower, upper, step = op.operands[0], op.operands[1], op.operands[2]
-        if (constant_int(lower), constant_int(step)) != (0, 1) or constant_int(upper) is not None:
+        if (constant_int(lower), constant_int(step)) != (0, 1):
             return None
-        return Steps(op, {op.regions[0].blocks[0].arguments[0]: Place(1, 0)}, None, tree_of(upper))
-    return _open_while(op)
+        return _steps(op, {op.regions[0].blocks[0].arguments[0]: Place(1, 0)}, tree_of(upper))
+    found = _counting_while(op)
+    if found is not None:
+        return found
+    # A loop that counts in a way of its own.
+    history = history_of(op)
+    if not history:
+        return None
+    found = Steps(op, {}, len(history), history=history)
+    places = {value: found.place(value) for value in found.body.arguments if not is_tensor(value)}
+    return Steps(op, {v: p for v, p in places.items() if p is not None}, len(history), history=history)
 
 
-def _open_while(op: mlir.Operation) -> Steps | None:
+def _steps(op: mlir.Operation, counters: dict[mlir.Value, Place], bound: Tree) -> Steps | None:
+    if bound[0] == "number":
+        return Steps(op, counters, bound[1], bound) if bound[1] > 0 else None
+    return Steps(op, counters, None, bound)
+
+
+def _counting_while(op: mlir.Operation) -> Steps | None:
     before, body = op.regions[0].blocks[0], op.regions[1].blocks[0]
     condition, end = (list(block.operations)[-1].operation for block in (before, body))
     carried, names = list(condition.operands)[1:], list(before.arguments)
@@ -161,9 +172,9 @@ def _open_while(op: mlir.Operation) -> Steps | None:
                 nexts.append(following)
                 nexts.append(("value", value))
     bound = _bound(op, before, condition.operands[0], end, nexts)
-    if bound is None or bound[0] == "number" or not all(_is_before(value, op) for value in _leaves(bound)):
+    if bound is None or not all(_is_before(value, op) for value in _leaves(bound)):
         return None
-    return Steps(op, counters, None, bound)
+    return _steps(op, counters, bound)
 
 
 def _leaves(tree: Tree) -> list[mlir.Value]:
@@ -193,8 +204,10 @@ def _bound(
         return _less_than(_conjuncts(tree_of(goes_on)), counts)
     at = names.index(goes_on)
     bound = _less_than(_conjuncts(tree_of(end.operands[at])), counts)
-    first = _less_than(_conjuncts(tree_of(op.operands[at])), [("number", 0)])
-    return bound if bound is not None and bound == first else None
+    first = tree_of(op.operands[at])
+    if first == ("number", 1) and bound is not None and bound[0] == "number":
+        return bound  # of a number that is not positive there are no steps, and the loop takes one
+    return bound if bound is not None and bound == _less_than(_conjuncts(first), [("number", 0)]) else None
 
 
 def _less_than(conditions: list[Tree], counts: list[Tree]) -> Tree | None:
