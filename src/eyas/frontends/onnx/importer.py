@@ -41,6 +41,8 @@ from eyas.passes.input.convert_random import OPERATOR as RANDOM
 from eyas.passes.input.convert_random import ConvertRandom
 from eyas.passes.input.convert_recurrences import FROM_ONNX as RECURRENCE
 from eyas.passes.input.convert_recurrences import ConvertRecurrences
+from eyas.passes.input.convert_rows import OPERATOR as SET_ROW
+from eyas.passes.input.convert_rows import ConvertRows
 from eyas.passes.input.convert_sizes import SCALAR as SIZE
 from eyas.passes.input.convert_sizes import ConvertSizes, write_scalars
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
@@ -54,7 +56,7 @@ from eyas.program.program import Argument, ImportedProgram, Signature, Source
 
 TO_TORCH_BACKEND = (
     "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
-    + ",".join((*OPERATORS, CHECK, PRODUCT, RANDOM, RECURRENCE, SIZE, TREES))
+    + ",".join((*OPERATORS, CHECK, PRODUCT, RANDOM, RECURRENCE, SET_ROW, SIZE, TREES))
     + "}"
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
@@ -68,6 +70,7 @@ BETWEEN = PassPipeline(
         ConvertProducts(),
         ConvertTrees(),
         ConvertRecurrences(),
+        ConvertRows(),
         ConvertChecks(),
         ConvertRandom(),
         ConvertTorchControlFlow(),

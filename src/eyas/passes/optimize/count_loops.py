@@ -10,8 +10,9 @@ from torch_mlir.dialects import arith, scf, tensor
 
 from eyas.ir import Pass, run_upstream
 from eyas.ir.structured import index_constant
-from eyas.ir.walk import entry_block, functions, is_tensor, nested_operands, remap_operands
+from eyas.ir.walk import entry_block, find_ops, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.optimize.counted_loops import CountedLoop, Row, counted_loop
+from eyas.passes.optimize.gathered_rows import slice_gathers
 from eyas.passes.optimize.unwrapped_loops import unwrap
 
 
@@ -35,6 +36,9 @@ class CountLoops(Pass):
         loops = [view for function in functions(module) for view in entry_block(function).operations]
         loops = [view.operation for view in loops if view.operation.name == "scf.while"]
         if any([unwrap(loop) for loop in loops]):
+            run_upstream(module, "canonicalize,cse")
+        loops = find_ops(module, "scf.for", "scf.while")
+        if any([slice_gathers(loop.operation.regions[-1].blocks[0]) for loop in loops]):
             run_upstream(module, "canonicalize,cse")
         for function in functions(module):
             for view in list(entry_block(function).operations):

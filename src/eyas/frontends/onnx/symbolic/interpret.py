@@ -24,8 +24,10 @@ from eyas.frontends.onnx.symbolic.values import (
 
 # What a loop carries is joined with what enters it until nothing changes; sizes that change are unknown at once.
 _ROUNDS = 4
-# Operators of ours that give each element of their operand another one.
-_SAME_SHAPE = ("EyasBitcast", "EyasConvert", "EyasDecode", "EyasEncode", "EyasNarrow", "EyasRandom", "EyasWiden")
+# Operators of ours whose result has the shape of their first operand.
+_SAME_SHAPE = frozenset(
+    "EyasBitcast EyasConvert EyasDecode EyasEncode EyasNarrow EyasRandom EyasSetrow EyasWiden".split()
+)
 
 
 @dataclass
