@@ -13,8 +13,9 @@ from eyas.ir.walk import find_ops
 from eyas.passes.input.stablehlo_scalars import Values
 from eyas.passes.sorting import merge_sort, select_first
 
-# Of ordered data each element moves all that were found before: beyond this a sort is faster.
-_MOST_SELECTED = 48
+# Where the data come in the worst order each element moves all that were found before. A merge sort moves each as often
+# as its length can be halved, in about eight times the time: selecting more than this many would take longer.
+_MOVES_OF_A_MERGE = 8
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def _slices_of_the_start(op: mlir.Operation, dimension: int) -> list[mlir.Operat
         if use.name != "tensor.extract_slice" or not _takes_start(use, dimension):
             return []
     counts = {use.results[0].type.shape[dimension] for use in uses}
-    few = len(counts) == 1 and 0 < min(counts) <= min(_MOST_SELECTED, shape[dimension] // 4)
+    most = min(_MOVES_OF_A_MERGE * shape[dimension].bit_length(), shape[dimension] // 4)
+    few = len(counts) == 1 and 0 < min(counts) <= most
     return uses if few and shape[dimension] > 0 else []
 
 
