@@ -391,6 +391,23 @@ def test_gradients(function, args):
     same(gradients(compiled, *args), gradients(function, *args))
 
 
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_attention_of_half_types_is_as_exact_as_torch(dtype, target):
+    generator = torch.Generator().manual_seed(1)
+    given = [(torch.randn(2, 2, 9, 16, generator=generator) * 3).to(dtype) for _ in range(3)]
+    mask = torch.rand(9, 9, generator=generator) > 0.3
+
+    def attend(query, key, value):
+        plain = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return plain, F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+    made, eager = eyas.compile(attend, given, target=target)(*given), attend(*given)
+    for one, other, exact in zip(made, eager, attend(*(x.double() for x in given)), strict=True):
+        assert one.dtype == dtype
+        assert (one - exact).abs().max() <= 2 * (other - exact).abs().max()
+
+
 def test_gradients_of_a_selection():
     """Its size depends on data, which not even `aot_eager` takes whole; it is eager's."""
     mask = ROWS % 2 == 0

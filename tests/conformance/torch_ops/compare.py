@@ -150,19 +150,26 @@ UNIQUE: dict[str, Callable[[Any, Sequence[torch.Tensor]], Any]] = {
 # Ops that give elements and where they are: torch does not say which place of several equal elements. By op, the names
 # of the arguments after the tensor.
 PLACES = {
+    "argsort": ("dim", "descending", "stable"),
     "kthvalue": ("k", "dim", "keepdim"),
     "median": ("dim", "keepdim"),
     "mode": ("dim", "keepdim"),
     "nanmedian": ("dim", "keepdim"),
+    "sort": ("dim", "descending", "stable"),
     "topk": ("k", "dim", "largest", "sorted"),
 }
 
 
 def unique(name: str, values: Any, tensors: Sequence[torch.Tensor], arguments: tuple[Any, Any] = ((), {})) -> Any:
     """What of an op's results torch defines. `arguments` are those after the first, by place and by name."""
-    if name in PLACES and len(values) == 2:
+    if name in PLACES and len(values) == (1 if name == "argsort" else 2):
         given = dict(zip(PLACES[name], arguments[0], strict=False)) | dict(arguments[1])
-        return _elements(values, tensors[0], given.get("dim", -1), given.get("keepdim", name == "topk"))
+        if given.get("stable"):
+            return values
+        keepdim = given.get("keepdim", name in ("argsort", "sort", "topk"))
+        # Places alone say which elements are meant.
+        pair = (values[0] * 0, values[0]) if name == "argsort" else values
+        return _elements(pair, tensors[0], given.get("dim", -1), keepdim)
     return UNIQUE[name](values, tensors) if name in UNIQUE else values
 
 

@@ -91,6 +91,20 @@ def test_places_of_equal_elements_are_any_of_them() -> None:
     assert compare.difference(made([[2, 0], [3, 4]]), made([[0, 2], [0, 1]]))
 
 
+def test_an_order_of_equal_elements_is_any_unless_it_is_stable() -> None:
+    x = torch.tensor([2.0, 1.0, 2.0])
+    first, second, wrong = (torch.tensor(places) for places in ([1, 0, 2], [1, 2, 0], [0, 1, 2]))
+
+    def judged(name, places, stable):
+        values = [places] if name == "argsort" else [x[places], places]
+        return compare.unique(name, values, [x], ((), {"stable": stable}))
+
+    for name in ("sort", "argsort"):
+        assert not compare.difference(judged(name, first, False), judged(name, second, False))
+        assert compare.difference(judged(name, first, True), judged(name, second, True))
+        assert compare.difference(judged(name, first, False), judged(name, wrong, False))
+
+
 def test_copies_keep_layouts() -> None:
     view = torch.arange(12.0).reshape(3, 4).t()[1:]
     (copy,) = copies((view,))

@@ -29,12 +29,15 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
         if not _makes_nothing(node):
             continue
         value = node.meta["val"]
+        sizes = _sizes(graph, node, list(value.shape))
+        if sizes is None:
+            continue
         is_result = all(user.op == "output" for user in node.users)
         held: torch.dtype = value.dtype
         if is_result and held in _SIGNED:
             held = _SIGNED[held]
         with graph.inserting_before(node):
-            empty = _constant(graph, list(value.shape), held)
+            empty = _constant(graph, sizes, held)
         empty.meta, name = {**node.meta, "val": value.to(held), TRUE_TYPE: value.dtype}, node.name
         empty.meta.pop("tensor_meta", None)
         node.replace_all_uses_with(empty)
@@ -47,7 +50,36 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
         graph.lint()
 
 
-def _constant(graph: torch.fx.Graph, shape: list[int], dtype: torch.dtype) -> torch.fx.Node:
+def _sizes(graph: torch.fx.Graph, node: torch.fx.Node, shape: list[Any]) -> list[Any] | None:
+    """A shape as arguments of a node: a size that varies is asked of a tensor before the node, if one has it."""
+    sizes = []
+    for size in shape:
+        if not isinstance(size, torch.SymInt):
+            sizes.append(size)
+            continue
+        found = _tensor_of_size(graph, node, size)
+        if found is None:
+            return None
+        tensor, dim = found
+        with graph.inserting_before(node):
+            asked = graph.call_function(aten.sym_size.int, (tensor, dim))
+        asked.meta["val"] = size
+        sizes.append(asked)
+    return sizes
+
+
+def _tensor_of_size(graph: torch.fx.Graph, node: torch.fx.Node, size: torch.SymInt) -> tuple[torch.fx.Node, int] | None:
+    for other in graph.nodes:
+        if other is node:
+            return None
+        value = other.meta.get("val")
+        for dim, given in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+            if isinstance(given, torch.SymInt) and given.node.expr == size.node.expr:
+                return other, dim
+    return None
+
+
+def _constant(graph: torch.fx.Graph, shape: list[Any], dtype: torch.dtype) -> torch.fx.Node:
     """Memory, for unsigned types: the importer has no constants of them."""
     if dtype in _SIGNED:
         return graph.call_function(aten.empty.memory_format, (shape,), {"dtype": dtype})
@@ -63,7 +95,7 @@ def _makes_nothing(node: torch.fx.Node) -> bool:
         return False
     if isinstance(node.target, OpOverload) and node.target._schema.is_mutable:
         return False
-    return all(isinstance(size, int) for size in value.shape) and not value.numel() and not value.is_complex()
+    return any(isinstance(size, int) and size == 0 for size in value.shape) and not value.is_complex()
 
 
 def _has_effect(node: torch.fx.Node) -> Any:

@@ -44,6 +44,31 @@ def test_factors_of_matrices_of_any_size_are_refused() -> None:
         eyas.compile(lambda x, y: torch.lu_unpack(x, y), (packed, pivots), dynamic_shapes=dims, progress=False)
 
 
+def test_a_question_of_ours_which_size_is_larger_is_refused() -> None:
+    rows = torch.export.Dim("rows", min=3, max=1000)
+    with pytest.raises(FrontendError, match="'svd'"):
+        eyas.compile(lambda x: torch.svd(x), (torch.randn(3, 5),), dynamic_shapes=({0: rows},), progress=False)
+
+
+def test_where_the_ranges_answer_which_size_is_larger() -> None:
+    columns = torch.export.Dim("columns", min=5, max=1000)
+
+    def spectrum(x):
+        return torch.linalg.qr(x)[1].abs()
+
+    same_for_all(spectrum, (torch.randn(4, 6),), (torch.randn(4, 9),), dims=({1: columns},))
+
+
+def test_any_number_of_empty_matrices() -> None:
+    def factors(x, square):
+        return *torch.svd(x), torch.linalg.svdvals(x.mT), torch.linalg.det(square), torch.linalg.inv(square)
+
+    def given(count):
+        return torch.randn(count, 3, 0), torch.randn(count, 0, 0)
+
+    same_for_all(factors, given(3), given(5), dims=({0: SIZE}, {0: SIZE}))
+
+
 def test_spectra_of_several_signals() -> None:
     def spectra(x, window):
         return (
