@@ -320,6 +320,24 @@ for frontend in ("torch", "onnx"):
         f"mean_of_large_numbers_{frontend}": graph(frontend, *LARGE, op("mean", 1, axes=(2, 3), keep=False)),
     }
 
+GRAPHS |= {
+    # Small constants are computed with while a model is read.
+    "sum_of_no_constants": graph(
+        "onnx",
+        leaf("f32", 2),
+        leaf("f32", 1, 64, 0, constant=True),
+        op("sum", 1, axes=(1, 2), keep=True),
+        results=(0, 2),
+    ),
+    "sum_of_constants_that_wraps_around": graph(
+        "onnx",
+        leaf("f32", 2),
+        leaf("i64", 1, 33, kind="full", seed=32, constant=True),
+        op("sum", 1, axes=(1,), keep=True),
+        results=(0, 2),
+    ),
+}
+
 
 @pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
 @pytest.mark.parametrize("name", GRAPHS)
