@@ -338,6 +338,14 @@ GRAPHS |= {
     ),
 }
 
+# Unsigned constants were invalid between two steps of the lowering.
+for dtype in ("u8", "u16", "u32", "u64"):
+    for shape in ((4,), (33, 40)):
+        held = leaf(dtype, *shape, kind="full", constant=True)
+        GRAPHS[f"constant_of_{dtype}_{len(shape)}d"] = graph(
+            "onnx", leaf("f32", 2), held, op("add", 1, 1), op("abs", 1), results=(0, 1, 2, 3)
+        )
+
 
 @pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
 @pytest.mark.parametrize("name", GRAPHS)

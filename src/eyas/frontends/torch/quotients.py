@@ -1,8 +1,8 @@
 """Quotients that are rounded down and what a division leaves, as torch's kernels have them.
 
-The importer rounds the quotient of floats, which may have been rounded up to a whole number before (6 // 0.1 is 59), and
-gives -0 for -1 // inf, which is -1. It divides integers of 64 bits as f64, which has 53. The rest by fmod it computes
-from the rounded quotient, where nothing is right of large quotients and infinite divisors.
+The importer rounds the quotient of floats, which may have been rounded up to a whole number before (6 // 0.1 is 59),
+and gives -0 for -1 // inf, which is -1. It divides integers of 64 bits as f64, which has 53. The rest by fmod it
+computes from the rounded quotient, where nothing is right of large quotients and infinite divisors.
 """
 
 from __future__ import annotations
