@@ -4,8 +4,7 @@ An op's own rounding is as if its operands had been a little different (it is ba
 is evaluated again with operands that are moved at random by their bounds and by a few units in the last place. How far
 results move is the bound, with a margin; so is how far they are from those in doubles, since where terms cancel the
 steps of an op show, as in a log_softmax near 0. What is discrete and moves at all is unknown, as is what becomes or
-stops
-being finite. With this a row of the table needs no mathematics of its own, only to be called.
+stops being finite. With this a row of the table needs no mathematics of its own, only to be called.
 """
 
 from __future__ import annotations

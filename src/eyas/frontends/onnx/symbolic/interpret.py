@@ -19,6 +19,7 @@ from eyas.frontends.onnx.symbolic.values import (
     array_of,
     elements_of,
     evaluate,
+    fits,
     kind_of,
 )
 
@@ -152,7 +153,7 @@ class _Walk:
             dims = shape
         if elements is not None:
             dims = list(elements.shape)
-        if elements is not None and kind_of(tensor.elem_type) is None:
+        if elements is not None and (kind_of(tensor.elem_type) is None or not fits(elements, tensor.elem_type)):
             elements = None
         return Value(tensor.elem_type, None if dims is None else self.filled(name, dims), elements)
 
