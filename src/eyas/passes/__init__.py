@@ -37,7 +37,7 @@ PASSES: dict[str, str] = {
     "speculate-branches": "passes.optimize.speculate_branches",
     "batch-loops": "passes.optimize.batch_loops",
     "count-loops": "passes.optimize.count_loops",
-    "outline-loops": "passes.optimize.outline_loops",
+    "outline-control-flow": "passes.optimize.outline_control_flow",
     "outline-dispatches": "passes.dispatch.outline_dispatches",
     "note-work": "passes.codegen.note_work",
     "pack-bindings": "passes.dispatch.pack_bindings",

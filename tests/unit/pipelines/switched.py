@@ -229,7 +229,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "speculate-branches": branch,
     "count-loops": loop,
     "batch-loops": independent_steps,
-    "outline-loops": loop,
+    "outline-control-flow": loop,
     "convert-sorts": largest,
     "widen-accumulators": half_sums,
     "quantize-contractions": quantized_product,

@@ -164,11 +164,15 @@ def _replace(
 
     dtype = next((parts[0].meta["val"].dtype for leaf in leaves if (parts := pairs.get(leaf))), None)
     schema = node.target._schema.arguments
+    takes_number = node.target._overloadname.endswith("Scalar")
+
+    def may_be_tensor(slot: Any) -> bool:
+        return str(slot.type) == "Tensor" or (takes_number and slot.name == "other")
 
     def on_parts(*values: Any) -> Any:
         rebuilt = [leaf if place is None else _join(values, place) for leaf, place in zip(leaves, places, strict=True)]
         args, kwargs = pytree.tree_unflatten(rebuilt, spec)
-        args = [_widened(arg, dtype, str(slot.type) == "Tensor") for arg, slot in zip(args, schema, strict=False)]
+        args = [_widened(arg, dtype, may_be_tensor(slot)) for arg, slot in zip(args, schema, strict=False)]
         result = _apply(node.target, args, kwargs)
         return [part for leaf in pytree.tree_leaves(result) for part in _parts(leaf)]
 
@@ -179,7 +183,7 @@ def _replace(
         )
     except Exception as error:
         raise refuse(node, f"on complex numbers {where(node)}", "it has no rule for them") from error
-    if any(inner.op == "get_attr" for inner in traced.graph.nodes):
+    if any(inner.op == "get_attr" and not _is_single(traced, inner) for inner in traced.graph.nodes):
         raise refuse(node, f"on complex numbers {where(node)}", "it needs a table")
     results = _inline(graph, node, traced, operands)
     _bind(graph, node, results, pairs)
@@ -254,6 +258,8 @@ def _inline(graph: fx.Graph, node: fx.Node, traced: fx.GraphModule, operands: li
         for inner in traced.graph.nodes:
             if inner.op == "placeholder":
                 mapping[inner] = next(arguments)
+            elif inner.op == "get_attr":
+                mapping[inner] = _single(graph, getattr(traced, str(inner.target)))
             elif inner.op == "output":
                 return list(pytree.tree_map_only(fx.Node, mapping.__getitem__, inner.args[0]))
             else:
@@ -261,6 +267,18 @@ def _inline(graph: fx.Graph, node: fx.Node, traced: fx.GraphModule, operands: li
                 _convert_by_way_of_real(graph, copy)
                 copy.meta.update({key: node.meta[key] for key in _KEPT_META if key in node.meta})
     raise AssertionError("a graph ends with its output")
+
+
+def _is_single(traced: fx.GraphModule, node: fx.Node) -> bool:
+    value = getattr(traced, str(node.target), None)
+    return isinstance(value, torch.Tensor) and not value.dim() and not _is_complex(value)
+
+
+def _single(graph: fx.Graph, value: torch.Tensor) -> fx.Node:
+    """A number that torch's pairs made a tensor of."""
+    node = graph.call_function(aten.full.default, ([], value.item()), {"dtype": value.dtype})
+    node.meta["val"] = aten.full.default([], value.item(), dtype=value.dtype)
+    return node
 
 
 def _convert_by_way_of_real(graph: fx.Graph, node: fx.Node) -> None:

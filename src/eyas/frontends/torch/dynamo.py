@@ -23,6 +23,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from eyas.frontends.torch.decompositions import decomposition_table
 from eyas.frontends.torch.effects import resolve_effects
+from eyas.frontends.torch.result_views import Views
 from eyas.frontends.torch.specialize import has_bodies, specialize
 from eyas.frontends.torch.tensors import from_numpy
 
@@ -116,6 +117,7 @@ class _Compiled:
         if has_bodies(graph):
             graph = specialize(graph, {i: a for i, a in enumerate(arguments) if not isinstance(a, torch.Tensor)})
         resolve_effects(graph.graph)
+        _resolve_lazy_views(graph.graph)
         graph.recompile()
         frozen = _Frozen(graph, arguments, constant)
         self.positions = [i for kind, i in frozen.order if kind == "input"]
@@ -125,23 +127,42 @@ class _Compiled:
             if self.output.is_empty:
                 self.module = None
                 return
-            examples = tuple(arguments[i].detach() for i in self.positions)
+            examples = tuple(_plain(arguments[i]) for i in self.positions)
             self.module = eyas.compile(self.output.wrap(frozen).eval(), examples, **options)
 
     def __call__(self, arguments: Inputs) -> Any:
-        inputs = [arguments[i].detach() for i in self.positions]
+        inputs = [_plain(arguments[i]) for i in self.positions]
         made = () if self.module is None else self.module(*inputs)
-        return self.output.rebuild(made if isinstance(made, (tuple, list)) else (made,))
+        return self.output.rebuild(made if isinstance(made, (tuple, list)) else (made,), arguments)
+
+
+def _resolve_lazy_views(graph: torch.fx.Graph) -> None:
+    """Conjugates and negates at once where AOTAutograd has views that do it when they are read."""
+    for node in graph.nodes:
+        node.target = _RESOLVED.get(node.target, node.target)
+
+
+_RESOLVED = {
+    torch.ops.aten._conj.default: torch.ops.aten._conj_physical.default,
+    torch.ops.aten._neg_view.default: torch.ops.aten.neg.default,
+}
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Without gradients, and with the numbers in memory as they are: torch has views that conjugate or negate."""
+    return tensor.detach().resolve_conj().resolve_neg()
 
 
 class _OutputPlan:
     """Dynamo's graphs may return None and numbers among tensors; only tensors go through the compiled module. Numbers
-    that depend on data, such as the count of chosen elements, are returned as scalars."""
+    that depend on data, such as the count of chosen elements, are returned as scalars. Views are made by torch."""
 
     def __init__(self, graph: torch.fx.GraphModule, arguments: Inputs):
         node = next(node for node in graph.graph.nodes if node.op == "output")
         outputs = node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
-        self.kinds = [_kind(out) for out in outputs]
+        self.views = Views(outputs)
+        self.placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        self.kinds = ["view" if i in self.views.made else _kind(out) for i, out in enumerate(outputs)]
         self.values = list(outputs)
         if any(
             kind == "value" and isinstance(out, torch.fx.Node) for kind, out in zip(self.kinds, outputs, strict=True)
@@ -150,17 +171,22 @@ class _OutputPlan:
 
     @property
     def is_empty(self) -> bool:
-        return all(kind == "value" for kind in self.kinds)
+        return all(kind in ("value", "view") for kind in self.kinds)
 
     def wrap(self, frozen: torch.nn.Module) -> torch.nn.Module:
         return _TensorsOnly(frozen, self.kinds)
 
-    def rebuild(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
+    def rebuild(self, tensors: Sequence[Any], arguments: Inputs) -> tuple[Any, ...]:
         made = iter(tensors)
-        return tuple(
-            value if kind == "value" else _as_tensor(next(made)) if kind == "tensor" else _as_tensor(next(made)).item()
+        results = [
+            value
+            if kind in ("value", "view")
+            else _as_tensor(next(made))
+            if kind == "tensor"
+            else _as_tensor(next(made)).item()
             for kind, value in zip(self.kinds, self.values, strict=True)
-        )
+        ]
+        return tuple(self.views.rebuild(dict(zip(self.placeholders, arguments, strict=True)), results))
 
 
 def _kind(output: Any) -> str:
@@ -189,6 +215,10 @@ def _numbers(graph: torch.fx.GraphModule, arguments: Inputs) -> list[Any]:
 
 
 class _TensorsOnly(torch.nn.Module):
+    """A graph without the results that no module computes."""
+
+    eyas_description = "a graph of torch.compile"
+
     def __init__(self, frozen: torch.nn.Module, kinds: list[str]):
         super().__init__()
         self.frozen, self.kinds = frozen, kinds
@@ -199,5 +229,5 @@ class _TensorsOnly(torch.nn.Module):
         return tuple(
             out if kind == "tensor" else torch.scalar_tensor(out, dtype=torch.int64)
             for out, kind in zip(outputs, self.kinds, strict=True)
-            if kind != "value"
+            if kind not in ("value", "view")
         )

@@ -16,6 +16,7 @@ from eyas.errors import FrontendError, UsageError
 from eyas.frontends.torch.aliases import RestoreWrites, merge_aliases
 from eyas.frontends.torch.callables import FunctionModule
 from eyas.frontends.torch.checks import check_tensors, warn_of_training
+from eyas.frontends.torch.origins import note_origins
 from eyas.frontends.torch.recurrent import keep_layers
 from eyas.frontends.torch.traceable import Traceable
 
@@ -36,7 +37,7 @@ def export_model(
         model = model if isinstance(model, torch.nn.Module) else FunctionModule(model)
         names = tuple(inspect.signature(model.forward).parameters)
         training = model.training
-        description = model.description if isinstance(model, FunctionModule) else type(model).__name__
+        description = _description(model)
         check_tensors(model, args, kwargs)
         warn_of_training(model)
         exported = _export(model, tuple(args), dict(kwargs), dynamic_shapes)
@@ -63,12 +64,19 @@ def _export(
             with RestoreWrites(model), keep_layers(), Traceable():
                 exported = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
             merge_aliases(exported)
+            note_origins(model, exported)
             return exported
         except Exception as error:
             raise FrontendError(
-                f"torch.export could not trace {type(model).__name__}: {first_line(error)}; the model's forward must"
+                f"torch.export could not trace {_description(model)}: {first_line(error)}; the model's forward must"
                 " not branch on tensor values, and shapes that vary must be declared with dynamic_shapes"
             ) from error
+
+
+def _description(model: torch.nn.Module) -> str:
+    """What the user knows a model by."""
+    given = getattr(type(model), "eyas_description", type(model).__name__)
+    return model.description if isinstance(model, FunctionModule) else given
 
 
 def _distinct(inputs: Any) -> Any:

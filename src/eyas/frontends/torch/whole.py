@@ -46,18 +46,22 @@ def _shifted(shift: Callable[..., Tensor], x: Tensor, by: Any) -> Tensor:
 def line(
     start: Any, end: Any, steps: int, *, dtype: torch.dtype | None = None, device: Any = None, **options: Any
 ) -> Tensor:
-    """Of whole numbers, between the whole parts of the ends, in doubles and from both ends to the middle."""
-    if dtype is None or dtype.is_floating_point or dtype.is_complex:
+    """Of whole numbers, between the whole parts of the ends, in doubles and from both ends to the middle. Of half types
+    with each step rounded to them."""
+    if dtype is None or dtype.is_complex or dtype in (torch.float32, torch.float64):
         return NotImplemented
+    is_whole = not dtype.is_floating_point
+    wide = torch.float64 if is_whole else dtype
     low, high = (
-        one.to(dtype).to(torch.float64)
+        one.to(dtype).to(wide)
         if isinstance(one, Tensor)
-        else torch.full((), float(int(one)), dtype=torch.float64, device=device)
+        else torch.full((), float(int(one) if is_whole else one), dtype=wide, device=device)
         for one in (start, end)
     )
     step = (high - low) / max(steps - 1, 1)
-    places = torch.arange(steps, dtype=torch.float64, device=device)
-    return torch.where(places < max(steps // 2, 1), low + step * places, high - step * (steps - 1 - places)).to(dtype)
+    places = torch.arange(steps, device=device)
+    before, after = places.to(wide), (steps - 1 - places).to(wide)
+    return torch.where(places < max(steps // 2, 1), low + step * before, high - step * after).to(dtype)
 
 
 def heaviside(x: Tensor, at_zero: Tensor) -> Tensor:

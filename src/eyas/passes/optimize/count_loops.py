@@ -21,8 +21,8 @@ class CountLoops(Pass):
     """Rewrites `scf.while` as `scf.for` where every step is known and nothing but rows depends on which one it is.
 
     Frontends count in ways of their own, with clamped indices, flags that are carried, and tensors of one integer. What
-    is left here are states, rows that steps read and rows that they write, which `outline-loops` and the strategy
-    `recurrence` understand.
+    is left here are states, rows that steps read and rows that they write, which `outline-control-flow` and the
+    strategy `recurrence` understand.
 
         %r:3 = scf.while (%go = true, %i = 0, %h = %a) {       %r = scf.for %t = 0 to 5 iter_args(%h = %a) {
           scf.condition(%go) %i, %h } do {                =>     %at = 4 - %t
