@@ -145,6 +145,10 @@ argument stays where it is and is not written."""
 GROUP = "flow.group"
 """On ops: those with the same number become one dispatch, and no other op joins it."""
 
+WITHIN = "flow.within"
+"""On a `tensor.extract`: whoever made the positions knows that they lie inside of the tensor, so that they need not be
+clamped."""
+
 NOT_FUSED = "flow.not_fused"
 """On an op: why it did not join the dispatch of its producer."""
 
