@@ -67,8 +67,9 @@ def _same(node: onnx.NodeProto, b: Builder, rank: int) -> list[Size]:
         before_last = b.add("Div", b.add("Sub", size, one), step)
         missing = b.add("Sub", b.add("Add", b.add("Mul", before_last, step), b.constant([reach + 1], np.int64)), size)
         total = b.add("Max", missing, b.constant([0], np.int64))
-        smaller.append(b.add("Div", total, b.constant([2], np.int64)))
-        larger.append(b.add("Sub", total, smaller[-1]))
+        half = b.add("Div", total, b.constant([2], np.int64))
+        smaller.append(half)
+        larger.append(b.add("Sub", total, half))
     return smaller + larger if attribute(node, "auto_pad", "") == "SAME_UPPER" else larger + smaller
 
 
