@@ -79,8 +79,8 @@ class Timings(Watcher):
         if self.kernels:
             everything, count = sum(self.kernels.values()), len(self.kernels)
             found = f", {self.cached} of them from the cache" if self.cached else ""
-            kernels = f"{count} kernel{'s' if count > 1 else ''}{found}"
-            lines += ["", f"{kernels}: {everything:.2f} s of processor time in code generation"]
+            kernels = f"{count} kernel" + ("s" if count > 1 else "")
+            lines += ["", f"{kernels}{found}: {everything:.2f} s of processor time in code generation"]
             for name, seconds in _slowest(self.kernels, _MOST_KERNELS):
                 if seconds >= _SHORT:
                     lines.append(_line(f"  {name}", seconds, everything, ""))

@@ -52,8 +52,8 @@ def reference(function: Callable[..., Any], args: Sequence[Shadow], attrs: dict[
     name = NAMES[centre.dtype]
     value = centre.astype(np.float64 if name in UNIT else np.complex128 if name == "c64" else centre.dtype)
     if not any(arg.is_float or arg.dtype == "c64" or np.any(arg.error) for arg in args):
-        # Integers and truths decide alone. Floats that are made of them are rounded.
-        return Shadow(value, _own(value, name), name)
+        # Integers and truths decide alone. Floats that are made of them are rounded, and in sums on the way as well.
+        return Shadow(value, _own(value, name) + _own(_largest(value), name), name)
     if any(np.any(np.isinf(arg.errors())) for arg in args):
         return Shadow(value, np.full(value.shape, INFINITY), name)  # what an operand does not say, nobody knows
     bound = np.zeros(value.shape)
@@ -82,6 +82,13 @@ def reference(function: Callable[..., Any], args: Sequence[Shadow], attrs: dict[
 
 def _is_huge(arg: Shadow) -> np.ndarray:
     return np.isfinite(arg.value) & (np.abs(arg.value) > LARGEST[arg.dtype] / 16)
+
+
+def _largest(value: np.ndarray) -> np.ndarray:
+    """The size of the largest result in each place: where terms cancel, what is left is as exact as they were."""
+    with np.errstate(all="ignore"):
+        sizes = np.where(np.isfinite(value), np.abs(value), 0)
+    return np.broadcast_to(sizes.max(initial=0), value.shape)
 
 
 def _own(value: np.ndarray, name: str) -> np.ndarray:
