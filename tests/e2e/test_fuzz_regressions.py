@@ -320,6 +320,32 @@ for frontend in ("torch", "onnx"):
         f"mean_of_large_numbers_{frontend}": graph(frontend, *LARGE, op("mean", 1, axes=(2, 3), keep=False)),
     }
 
+GRAPHS |= {
+    # Small constants are computed with while a model is read.
+    "sum_of_no_constants": graph(
+        "onnx",
+        leaf("f32", 2),
+        leaf("f32", 1, 64, 0, constant=True),
+        op("sum", 1, axes=(1, 2), keep=True),
+        results=(0, 2),
+    ),
+    "sum_of_constants_that_wraps_around": graph(
+        "onnx",
+        leaf("f32", 2),
+        leaf("i64", 1, 33, kind="full", seed=32, constant=True),
+        op("sum", 1, axes=(1,), keep=True),
+        results=(0, 2),
+    ),
+}
+
+# Unsigned constants were invalid between two steps of the lowering.
+for dtype in ("u8", "u16", "u32", "u64"):
+    for shape in ((4,), (33, 40)):
+        held = leaf(dtype, *shape, kind="full", constant=True)
+        GRAPHS[f"constant_of_{dtype}_{len(shape)}d"] = graph(
+            "onnx", leaf("f32", 2), held, op("add", 1, 1), op("abs", 1), results=(0, 1, 2, 3)
+        )
+
 
 @pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
 @pytest.mark.parametrize("name", GRAPHS)

@@ -8,7 +8,7 @@ import pytest
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper  # noqa: E402
-from tests.tools.onnx_nodes import check_model, check_node, reference, run_model  # noqa: E402
+from tests.tools.onnx_nodes import check_model, check_node, node_model, reference, run_model  # noqa: E402
 
 import eyas  # noqa: E402
 from eyas.errors import FrontendError  # noqa: E402
@@ -90,6 +90,26 @@ def test_regressor(modes, targets, together, aggregate, post, base, missing):
 def test_trees_of_doubles():
     options = forest("target", 9, 5, ["LEQ", "EQ"], 2, True)
     check_node("TreeEnsembleRegressor", {"x": rows().astype(np.float64)}, {"y": FLOAT}, ML, n_targets=2, **options)
+
+
+def test_columns_that_rows_do_not_have_are_not_read():
+    """How many columns there are is open, so reads are clamped: as if the last column were there again."""
+    options = forest("target", 9, 5, ["LEQ"], 1, True)
+    model, _ = node_model("TreeEnsembleRegressor", {"x": rows()}, {"y": FLOAT}, ML, version=3, n_targets=1, **options)
+    for dim in model.graph.input[0].type.tensor_type.shape.dim:
+        dim.Clear()
+    module, x = eyas.compile(model), rows()
+    wide = np.concatenate([x[:, :3], x[:, 2:3], x[:, 2:3]], axis=1)
+    np.testing.assert_array_equal(np.asarray(module(np.ascontiguousarray(x[:, :3]))), np.asarray(module(wide)))
+
+
+def test_columns_that_no_table_has_are_refused():
+    options = forest("target", 2, 3, ["LEQ"], 1, True)
+    options["nodes_featureids"] = [-1] * len(options["nodes_featureids"])
+    with pytest.raises(FrontendError, match="column -1"):
+        eyas.compile(
+            node_model("TreeEnsembleRegressor", {"x": rows()}, {"y": FLOAT}, ML, version=3, n_targets=1, **options)[0]
+        )
 
 
 def test_trees_of_many_columns():

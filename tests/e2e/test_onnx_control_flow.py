@@ -7,7 +7,7 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
-from onnx import parser  # noqa: E402
+from tests.tools.onnx_texts import check_text, text_model  # noqa: E402
 
 import eyas  # noqa: E402
 from eyas.errors import CallError, UnsupportedOpError  # noqa: E402
@@ -15,24 +15,12 @@ from eyas.errors import CallError, UnsupportedOpError  # noqa: E402
 X, W = np.float32([1, 2, 3]), np.float32([1, 1, 5])
 
 
-def compile_text(text: str, opset: int = 17):
-    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}')
-    return model, eyas.compile(model)
+def compile_text(text: str):
+    return eyas.compile(text_model(text, 17))
 
 
 def check(text: str, *calls, opset: int = 17) -> None:
-    """Compiles once; every call must agree with ONNX Runtime."""
-    model, module = compile_text(text, opset)
-    session = runtime.InferenceSession(model.SerializeToString())
-    names = [value.name for value in model.graph.input]
-    for arguments in calls:
-        arguments = [np.asarray(argument) for argument in arguments]
-        results = module(*arguments)
-        results = results if isinstance(results, (tuple, list)) else [results]
-        for got, want in zip(results, session.run(None, dict(zip(names, arguments, strict=True))), strict=True):
-            got = np.asarray(got)
-            assert got.shape == want.shape and got.dtype == want.dtype
-            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    check_text(text, *calls, opset=opset)
 
 
 def test_loop_ends_by_count_or_by_condition():
@@ -77,7 +65,7 @@ def test_loop_of_known_count_has_static_rows():
       }>
     }"""
     check(text, (X,))
-    _, module = compile_text(text)
+    module = compile_text(text)
     assert str(module.signature).endswith("rows: f32[4,2,3])")
 
 
@@ -267,7 +255,7 @@ def test_ranks_that_depend_on_sizes():
     text = SQUEEZE.replace("zero_axis", "axis0").replace("width", "four_wide")
     constants = "axis0 = Constant <value = int64[1] {0}> () four_wide = Constant <value = int64[1] {4}> ()"
     text = text.replace("{\n      shape", "{\n      " + constants + "\n      shape", 1)
-    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    model = text_model(text, 17)
     module = eyas.compile(model)
     w = np.arange(12, dtype=np.float32).reshape(4, 3)
     for rows in (1, 5):
@@ -288,7 +276,7 @@ def test_a_rank_that_nothing_decides_is_that_of_a_batch_of_one():
         else_branch = no () => (float[b, c] c) { c = Identity (x) }
       >
     }"""
-    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    model = text_model(text, 17)
     del model.graph.output[0].type.tensor_type.shape.dim[:]
     model.graph.output[0].type.tensor_type.ClearField("shape")
     x = np.float32([[1, 2, 3]])
@@ -301,7 +289,7 @@ def test_squeeze_of_an_open_dimension():
     text = """main (float[n, m] x) => (float[n] y)
     { axes = Constant <value = int64[1] {1}> () z = Squeeze (x, axes) y = Neg (z) }"""
     check(text, (np.float32([[1], [2], [3]]),))
-    _, module = compile_text(text)
+    module = compile_text(text)
     with pytest.raises(CallError, match="squeezes dimensions that are not 1"):
         module(np.ones((3, 2), np.float32))
 
@@ -370,7 +358,7 @@ def test_loops_that_carry_everything():
     }"""
     x = np.random.default_rng(3).standard_normal((4, 3)).astype(np.float32)
     check(text, (np.int64(3), x, W), (np.int64(1), x[:1], W), (np.int64(9), x, W))
-    _, module = compile_text(text)
+    module = compile_text(text)
     with pytest.raises(CallError, match=r"\(Loop, .*must take a step"):
         module(np.int64(0), x, W)
 
@@ -386,3 +374,17 @@ def test_numbers_of_other_ranks_in_branches():
       y = Add (z, one)
     }"""
     check(text, (np.array(True), np.float32(3)), (np.array(False), np.float32(3)))
+
+
+def test_branches_with_sizes_that_depend_on_data():
+    """How many elements a branch keeps is computed for both branches, and the sizes of the one that is taken count."""
+    text = """main (float[n] x, float limit, bool go) => (float[k] y)
+    {
+      y = If (go) <
+        then_branch = above () => (float[a] u) { m = Greater (x, limit) u0 = Compress <axis = 0> (x, m) u = Neg (u0) },
+        else_branch = below () => (float[b] v) { m2 = Less (x, limit) v = Compress <axis = 0> (x, m2) }
+      >
+    }"""
+    x = np.float32([-3, -1, 0.5, 2, 4, 7])
+    limits = (np.float32(0), np.float32(100), np.float32(-100), np.float32(3))
+    check(text, *((x[:count], limit, go) for limit in limits for go in (True, False) for count in (6, 1, 0)))

@@ -7,26 +7,9 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
-from onnx import parser  # noqa: E402
-
-import eyas  # noqa: E402
+from tests.tools.onnx_texts import check_text  # noqa: E402
 
 RNG = np.random.default_rng(5)
-
-
-def check(text: str, *calls, opset: int = 18, target: str = "llvm-cpu") -> None:
-    """Compiles once; every call must agree with ONNX Runtime."""
-    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}')
-    module = eyas.compile(model, target=target)
-    session = runtime.InferenceSession(model.SerializeToString())
-    names = [value.name for value in model.graph.input]
-    for arguments in calls:
-        results = module(*arguments)
-        results = results if isinstance(results, (tuple, list)) else [results]
-        for got, want in zip(results, session.run(None, dict(zip(names, arguments, strict=True))), strict=True):
-            got = np.asarray(got)
-            assert got.shape == want.shape and got.dtype == want.dtype
-            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -45,14 +28,14 @@ def test_scatters_with_reductions(reduction, target):
     for n, m, r in ((5, 4, 7), (1, 1, 3), (6, 33, 2), (3, 2, 0)):
         rows = RNG.integers(-n, n, (r, 1))
         calls.append((floats(n, m), RNG.integers(-n, n, (r, m)), floats(r, m), rows))
-    check(text, *calls, target=target)
+    check_text(text, *calls, target=target)
 
 
 def test_scatter_of_integers_along_the_last_axis():
     text = """main (int64[n, 4] x, int64[n, r] i, int64[n, r] u) => (int64[n, 4] y)
     { y = ScatterElements <axis = -1, reduction = "max"> (x, i, u) }"""
     shapes = ((2, 9), (5, 1))
-    check(
+    check_text(
         text,
         *((RNG.integers(-9, 9, (n, 4)), RNG.integers(-4, 4, s), RNG.integers(-9, 9, s)) for s in shapes for n in s[:1]),
     )
@@ -68,7 +51,7 @@ def test_reshape_whose_zeros_are_sizes():
       sizes = Concat <axis = 0> (size, three, rest)
       y = Reshape <allowzero = 1> (x, sizes)
     }"""
-    check(text, (floats(2, 5, 6),), (floats(4, 1, 6),))
+    check_text(text, (floats(2, 5, 6),), (floats(4, 1, 6),))
 
 
 def test_sequences_of_known_length():
@@ -91,7 +74,7 @@ def test_sequences_of_known_length():
       w = Identity (v)
       e = SequenceAt (w, zero)
     }"""
-    check(text, (floats(2, 6), floats(2, 6)), (floats(5, 6), floats(5, 6)))
+    check_text(text, (floats(2, 6), floats(2, 6)), (floats(5, 6), floats(5, 6)))
 
 
 def test_pieces_without_their_dimension():
@@ -101,10 +84,10 @@ def test_pieces_without_their_dimension():
       last = Constant <value = int64 {-1}> ()
       y = SequenceAt (parts, last)
     }"""
-    check(text, (floats(3, 4),))
+    check_text(text, (floats(3, 4),))
 
 
 def test_optionals():
     text = """main (float[n] x) => (float[n] y, bool here)
     { o = Optional (x) y = OptionalGetElement (o) here = OptionalHasElement (o) }"""
-    check(text, (floats(4),))
+    check_text(text, (floats(4),))

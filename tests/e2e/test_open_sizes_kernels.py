@@ -8,27 +8,14 @@ from tests.tools.cpus import every_cpu
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
-from onnx import parser  # noqa: E402
-
-import eyas  # noqa: E402
+from tests.tools.onnx_texts import check_text  # noqa: E402
 
 RNG = np.random.default_rng(6)
 TARGETS = [*every_cpu(), pytest.param("vmvx", id="vmvx")]
 
 
-def compiled(text: str, target: str, *calls, opset: int = 18):
-    """Compiles once; every call must agree with ONNX Runtime."""
-    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}')
-    module = eyas.compile(model, target=target)
-    session = runtime.InferenceSession(model.SerializeToString())
-    names = [value.name for value in model.graph.input]
-    for arguments in calls:
-        results = module(*arguments)
-        results = results if isinstance(results, (tuple, list)) else [results]
-        for got, want in zip(results, session.run(None, dict(zip(names, arguments, strict=True))), strict=True):
-            assert np.asarray(got).shape == want.shape
-            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
-    return module
+def compiled(text: str, target: str, *calls):
+    return check_text(text, *calls, target=target, rtol=1e-4, atol=1e-5)
 
 
 def strategies(module) -> dict[str, str]:

@@ -154,6 +154,24 @@ PROGRAMS = {
         ),
         (torch.tensor([-128, -7, -1, 3, 127]).to(torch.int8), torch.tensor([3, 2, -1, -2, 5]).to(torch.int8)),
     ),
+    "floats rounded down": (
+        lambda a, b: (
+            *(a // b, a // 0.1, a // -3, torch.div(a, b, rounding_mode="floor"), a // b.bfloat16(), a.half() // 3.0),
+            *(1.0 // b, a.half() // b.half(), torch.fmod(a, b), torch.fmod(a, 2.0), torch.fmod(1e20 * a, 3 * b)),
+            *(torch.fmod(a.half(), b.half()), torch.remainder(a, b), torch.fmod(a, torch.inf)),
+        ),
+        (
+            torch.tensor([6.0, -6.0, -1.0, 1.0, 0.0, -0.0, 7.5, -7.5, torch.nan, torch.inf, 3.0, -1e-30]),
+            torch.tensor([0.1, 0.1, torch.inf, -torch.inf, -2.0, 2.0, 2.5, 2.0, 1.0, 2.0, 0.0, 1e10]),
+        ),
+    ),
+    "long integers rounded down": (
+        lambda a, b: (a // b, a // -1, a // 3, torch.div(a, -2, rounding_mode="floor"), torch.floor_divide(a, 7)),
+        (
+            torch.tensor([5288834974689840763, -5288834974689840763, -7, 7, 0, 2**62 + 1]),
+            torch.tensor([-1, 3, 2, -2, 5, -3]),
+        ),
+    ),
     "scalars": (
         lambda s, t: (
             *(s + t, s.expand(3), torch.stack([s, t]), s.argmax(), torch.softmax(s, 0), s.cumsum(0), s.sort()[0]),

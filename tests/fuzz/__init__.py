@@ -8,6 +8,7 @@
     lowering.py     graph -> model of a framework
     check.py        compiles, calls, compares
     checker.py      the same in a child process, so that an abort or a hang is an outcome
+    bundles.py      several graphs as one program, which saves most of their time, and back when one fails
     campaign.py     thousands of graphs, shrinking, failures grouped by symptom
 
 `python -m tests.fuzz --graphs 1000 --seed 7` runs it.

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from tests.fuzz import report
+from tests.fuzz.bundles import MOST
 from tests.fuzz.share import work
 from tests.fuzz.strategies import FRONTENDS, random_graph
 
@@ -20,6 +21,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, metavar="M", help="stop after this time")
     parser.add_argument("--frontend", choices=FRONTENDS)
     parser.add_argument("--target", default="llvm-cpu", help="what to compile for")
+    parser.add_argument(
+        "--together", type=int, default=MOST, metavar="K", help="graphs in a program, if they are alike"
+    )
     parser.add_argument("--shrink-seconds", type=float, default=60.0, metavar="T", help="time for each failure")
     parser.add_argument("--log", type=Path, metavar="FILE", help="append each failure to a file, as a line of JSON")
     parser.add_argument("--show", type=int, metavar="SEED", help="print one graph and its reproducer, and check it")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.fuzz.bundles import MOST, Bundler, Drawn, outcomes
 from tests.fuzz.check import Outcome
 from tests.fuzz.checker import Checker
 from tests.fuzz.graph import Graph, used_ops
@@ -93,36 +94,44 @@ def run(
     on_graph: Callable[[Tally], None] = lambda _: None,
     on_failure: Callable[[Failure], None] = lambda _: None,
     target: str = "llvm-cpu",
+    together: int = MOST,
 ) -> Tally:
     """Tries graphs of the seeds `seed`, `seed + step`, ... until enough were tried or time is up."""
     tally, checker = Tally(), Checker()
     shrunk: Counter[str] = Counter()
     begin = time.monotonic()
-    while tally.tried < graphs and (minutes is None or time.monotonic() - begin < 60 * minutes):
-        graph, choices = random_graph(seed, frontend, target)
-        if graph is not None:
-            outcome = checker.check(graph)
-            tally.note(graph, outcome)
-            if outcome.is_bad:
-                symptom = outcome.symptom
-                limit = SHRINKS_OF_WRONG if symptom == "wrong" else SHRINKS_PER_SYMPTOM
-                small = graph
-                if shrunk[symptom] < limit and outcome.kind != "hung":
-                    shrunk[symptom] += 1
 
-                    def fails(candidate: Graph, symptom: str = symptom) -> bool:
+    def try_all(bundle: Sequence[Drawn]) -> None:
+        for drawn, outcome in outcomes(bundle, checker.check) if bundle else ():
+            tally.note(drawn.graph, outcome)
+            if outcome.is_bad:
+                small = drawn.graph
+                limit = SHRINKS_OF_WRONG if outcome.symptom == "wrong" else SHRINKS_PER_SYMPTOM
+                if shrunk[outcome.symptom] < limit and outcome.kind != "hung":
+                    shrunk[outcome.symptom] += 1
+
+                    def fails(candidate: Graph, symptom: str = outcome.symptom) -> bool:
                         return checker.check(candidate.for_target(target)).symptom == symptom
 
-                    small = shrink(graph, choices, fails, frontend, shrink_s).for_target(target)
+                    small = shrink(small, drawn.choices, fails, frontend, shrink_s).for_target(target)
                     outcome = checker.check(small)
-                failure = Failure(seed, small, outcome, len(graph.nodes))
+                failure = Failure(drawn.seed, small, outcome, len(drawn.graph.nodes))
                 tally.failures.append(failure)
                 if log is not None:
                     _write(log, failure)
                 on_failure(failure)
             tally.seconds = time.monotonic() - begin
             on_graph(tally)
+
+    bundler = Bundler(together)
+    while tally.tried < graphs and (minutes is None or time.monotonic() - begin < 60 * minutes):
+        graph, choices = random_graph(seed, frontend, target)
         seed += step
+        if graph is not None:
+            try_all(bundler.add(Drawn(seed - step, graph, choices)))
+        if tally.tried + bundler.held >= graphs:
+            for bundle in bundler.rest():
+                try_all(bundle)
     checker.close()
     return tally
 

@@ -83,14 +83,16 @@ def torch_model(graph: Graph) -> Any:
     """A module with the constants as buffers and one named argument for each input."""
     import torch
 
+    known = _constants(graph)  # here, because samples of torch's database cannot be drawn in a trace
+
     class Program(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            for index, array in _constants(graph).items():
+            for index, array in known.items():
                 self.register_buffer(f"constant_{index}", torch_tensor(array))
 
         def run(self, *inputs: Any) -> tuple[Any, ...]:
-            constants = {index: getattr(self, f"constant_{index}") for index in _constants(graph)}
+            constants = {index: getattr(self, f"constant_{index}") for index in known}
             return _interpret(graph, "torch", inputs, constants)
 
     names = ", ".join(f"x{index}" for index in graph.inputs)

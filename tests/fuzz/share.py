@@ -34,4 +34,5 @@ def work(given: argparse.Namespace, job: int) -> Tally:
         progress,
         failed,
         given.target,
+        given.together,
     )

@@ -126,6 +126,15 @@ ROWS = "flow.rows"
 STATES = "flow.states"
 """On a loop's call: the function's result that is the next value, for each state."""
 
+BRANCHES = "flow.branches"
+"""On a `func.call`: two functions, of which the host runs the first if the call's first operand is true, else the
+second. Both take the other operands, which are tensors, and give what the call gives."""
+
+WHILE = "flow.while"
+"""On a `func.call`: the function that each step of a loop runs. The call's operands are whether there is a first step,
+states to begin with, and what all steps see; its results are the last states. The function takes the states and the
+rest, and gives whether there is another step, and the next states."""
+
 EXECUTABLE = "flow.executable"
 """Marks a private function that dispatches call."""
 
@@ -135,6 +144,10 @@ argument stays where it is and is not written."""
 
 GROUP = "flow.group"
 """On ops: those with the same number become one dispatch, and no other op joins it."""
+
+WITHIN = "flow.within"
+"""On a `tensor.extract`: whoever made the positions knows that they lie inside of the tensor, so that they need not be
+clamped."""
 
 NOT_FUSED = "flow.not_fused"
 """On an op: why it did not join the dispatch of its producer."""
@@ -151,6 +164,19 @@ def is_dispatch(op: mlir.Operation | mlir.OpView) -> bool:
 
 def is_loop(op: mlir.Operation | mlir.OpView) -> bool:
     return op.operation.name == "func.call" and LOOP in op.operation.attributes
+
+
+def is_branch(op: mlir.Operation | mlir.OpView) -> bool:
+    return op.operation.name == "func.call" and BRANCHES in op.operation.attributes
+
+
+def is_while(op: mlir.Operation | mlir.OpView) -> bool:
+    return op.operation.name == "func.call" and WHILE in op.operation.attributes
+
+
+def is_host_call(op: mlir.Operation | mlir.OpView) -> bool:
+    """Whether the host program runs functions of the program here."""
+    return is_loop(op) or is_branch(op) or is_while(op)
 
 
 def is_executable(op: mlir.Operation | mlir.OpView) -> bool:

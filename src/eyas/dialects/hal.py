@@ -167,6 +167,43 @@ class LoopOp(Hal.Operation, name="loop"):
     states: IntegersAttr
 
 
+class BranchOp(Hal.Operation, name="branch"):
+    """Runs one function of the program if the condition holds, and else another.
+
+    Buffers: what the functions take, then what they give, of which there are `made`. `dims` are sizes of the former
+    that vary, and `places` say which: (argument, dimension) for each.
+    """
+
+    condition: Operand[mlir.IntegerType[1]]  # pyright: ignore[reportGeneralTypeIssues]
+    dims: Sequence[Operand[mlir.IndexType]]
+    buffers: Sequence[Operand[BufferType]]
+    offsets: Sequence[Operand[mlir.IndexType]]
+    lengths: Sequence[Operand[mlir.IndexType]]
+    then: mlir.FlatSymbolRefAttr
+    otherwise: mlir.FlatSymbolRefAttr
+    made: mlir.IntegerAttr
+    places: IntegersAttr
+
+
+class WhileOp(Hal.Operation, name="while"):
+    """Runs a function of the program as long as the condition holds, which is its first result from then on.
+
+    Buffers: first states, what all steps see, a byte for the condition, two buffers for each state, which take turns,
+    then one for each state that is needed at the end; `kept` says which these are. `states` is how many there are.
+    `dims` are sizes of what the function takes that vary, and `places` say which: (argument, dimension) for each.
+    """
+
+    condition: Operand[mlir.IntegerType[1]]  # pyright: ignore[reportGeneralTypeIssues]
+    dims: Sequence[Operand[mlir.IndexType]]
+    buffers: Sequence[Operand[BufferType]]
+    offsets: Sequence[Operand[mlir.IndexType]]
+    lengths: Sequence[Operand[mlir.IndexType]]
+    body: mlir.FlatSymbolRefAttr
+    states: mlir.IntegerAttr
+    kept: IntegersAttr
+    places: IntegersAttr
+
+
 class LoadOp(Hal.Operation, name="load"):
     """Reads one integer of a buffer on the host."""
 

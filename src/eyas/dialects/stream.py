@@ -21,6 +21,9 @@ class ResourceType(Stream.Type, name="resource"):
 
 READ, WRITE = 1, 2
 
+HOST_CALLS = ("stream.loop", "stream.branch", "stream.while")
+"""Ops that run functions of the program."""
+
 
 class ArgumentOp(Stream.Operation, name="argument", traits=[Pure]):
     """The bytes of the program's argument `index`; read-only."""
@@ -130,6 +133,41 @@ class LoopOp(Stream.Operation, name="loop"):
     reads: IntegersAttr
     rows: IntegersAttr
     states: IntegersAttr
+    access: IntegersAttr
+
+
+class BranchOp(Stream.Operation, name="branch"):
+    """Runs one function of the program if the condition holds, and else another.
+
+    Resources: what the functions take, then what they give, of which there are `made`. `dims` are sizes of the
+    former that vary, and `places` say which: (argument, dimension) for each.
+    """
+
+    condition: Operand[mlir.IntegerType[1]]  # pyright: ignore[reportGeneralTypeIssues]
+    dims: Sequence[Operand[mlir.IndexType]]
+    resources: Sequence[Operand[ResourceType]]
+    then: mlir.FlatSymbolRefAttr
+    otherwise: mlir.FlatSymbolRefAttr
+    made: mlir.IntegerAttr
+    places: IntegersAttr
+    access: IntegersAttr
+
+
+class WhileOp(Stream.Operation, name="while"):
+    """Runs a function of the program as long as the condition holds, which is its first result from then on.
+
+    Resources: first states, what all steps see, a byte for the condition, two buffers for each state, which take turns,
+    then one for each state that is needed at the end; `kept` says which these are. `states` is how many there are.
+    `dims` are sizes of what the function takes that vary, and `places` say which: (argument, dimension) for each.
+    """
+
+    condition: Operand[mlir.IntegerType[1]]  # pyright: ignore[reportGeneralTypeIssues]
+    dims: Sequence[Operand[mlir.IndexType]]
+    resources: Sequence[Operand[ResourceType]]
+    body: mlir.FlatSymbolRefAttr
+    states: mlir.IntegerAttr
+    kept: IntegersAttr
+    places: IntegersAttr
     access: IntegersAttr
 
 

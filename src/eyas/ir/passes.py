@@ -122,16 +122,24 @@ class PassPipeline:
 def run_upstream(module: mlir.Module, passes: str) -> None:
     """Runs upstream passes on a module; an unknown name is the user's error, a failing pass raises MLIRError."""
     with module.context:
+        _manager(module.context, passes).run(module.operation)
+
+
+def _manager(context: mlir.Context, passes: str) -> PassManager:
+    """The pass manager of a pipeline. It is kept with the context that it belongs to, because `canonicalize` collects
+    the patterns of all dialects when a manager first runs, which takes longer than simplifying a small dispatch."""
+    known: dict[str, PassManager] = vars(context).setdefault("eyas_pass_managers", {})
+    if passes not in known:
         try:
-            manager = PassManager.parse(f"builtin.module({passes})")
+            known[passes] = PassManager.parse(f"builtin.module({passes})")
         except ValueError as error:
             detail = str(error).partition("\n")[0].rpartition("error: ")[2].removeprefix("<Pass-Options-Parser>: ")
             raise UsageError(
                 f"cannot parse the pass pipeline '{passes}': {detail}; `eyas opt --list` shows ours"
             ) from None
         # Verifying after every upstream pass would double compile time; phases verify at their ends.
-        manager.enable_verifier(False)
-        manager.run(module.operation)
+        known[passes].enable_verifier(False)
+    return known[passes]
 
 
 def _split_pipeline(text: str) -> Iterable[tuple[str, str]]:

@@ -8,7 +8,9 @@ from eyas.pipelines.phases import OPTIONAL_PASSES
 WITHOUT = {
     "speculate-branches": "a branch on data is one dispatch of scalar code",
     "count-loops": "loops count in the way that their framework does, and are one dispatch of scalar code each",
-    "outline-loops": "each loop is one dispatch, on one core",
+    "batch-loops": "loops whose steps are independent of each other take them one by one",
+    "outline-control-flow": "each loop and each branch on data is one dispatch, on one core",
+    "convert-sorts": "sorts compare neighbours, in a time that grows with the square of the length",
     "widen-accumulators": "sums of f16 and bf16 accumulate in their own type",
     "quantize-contractions": "products of dequantised torch tensors are of floats",
     "narrow-contractions": "integer products read numbers that were extended to 32 bits before",

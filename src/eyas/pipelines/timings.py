@@ -28,6 +28,10 @@ class Timings(Watcher):
         self._phase, self._begin = IMPORT, time.perf_counter()
         self._lock = threading.Lock()
 
+    def __exit__(self, *_: object) -> None:
+        """The program is compiled; what is left is to write it."""
+        self._next(WRITE)
+
     def on_phase(self, phase: Phase, compilation: Any) -> None:
         """A phase begins, so the one before is done."""
         self._next(phase.value)
@@ -44,7 +48,7 @@ class Timings(Watcher):
 
     def finish(self) -> Timings:
         """The module is written."""
-        self._next(WRITE)
+        self._next(self._phase)
         return self
 
     def _next(self, phase: str) -> None:
@@ -75,7 +79,10 @@ class Timings(Watcher):
         if self.kernels:
             everything, count = sum(self.kernels.values()), len(self.kernels)
             found = f", {self.cached} of them from the cache" if self.cached else ""
-            lines += ["", f"{count} kernels{found}: {everything:.2f} s of processor time in code generation"]
+            lines += [
+                "",
+                f"{count} kernel{'s' if count > 1 else ''}{found}: {everything:.2f} s of processor time in code generation",
+            ]
             for name, seconds in _slowest(self.kernels, _MOST_KERNELS):
                 if seconds >= _SHORT:
                     lines.append(_line(f"  {name}", seconds, everything, ""))

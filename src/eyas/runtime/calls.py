@@ -41,6 +41,7 @@ class Function:
 
     def __init__(self, calls: Calls, name: str, signature: Signature, keep: bool = False) -> None:
         self.name, self.signature, self._calls = name, signature, calls
+        self._names = tuple(spec.name for spec in signature.args)
         core = _core.Function(calls.context, name)
         self.call: Callable[..., Any] = core.keep if keep else core
 
@@ -57,7 +58,12 @@ class Function:
         return Function(self._calls, self.name, self.signature, keep=True)
 
     def _order(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
-        names = [spec.name for spec in self.signature.args]
+        names = self._names
+        if not args and len(named) == len(names):
+            try:
+                return [named[name] for name in names]
+            except KeyError:
+                pass  # which names are wrong is said below
         unknown = [name for name in named if name not in names[len(args) :]]
         missing = [name for name in names[len(args) :] if name not in named]
         if unknown or missing:

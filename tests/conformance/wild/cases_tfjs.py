@@ -30,6 +30,7 @@ def _human(
 CASES = (
     _human("antispoof", "conv2d_input", 128, "whether a face is a photograph of one"),
     _human("blazeface", "input", 256, "faces", "signed"),
+    _human("centernet", "tower_0/images", 512, "objects as their middles, decoding included", "bytes"),
     _human("efficientpose", "input_1_0", 368, "poses", "bytes"),
     Wild(
         "tfjs/emotion",
@@ -51,6 +52,16 @@ CASES = (
         _photos("input", (192, 192), scale="bytes", dtype=np.int32),
         engine="tfjs",
         about="a pose, decoding included",
+    ),
+    Wild(
+        "tfjs/max-pose",
+        tuple(
+            file("@codait/max-human-pose-estimator@0.3.0", f"model/{name}")
+            for name in ("model.json", "group1-shard1of2", "group1-shard2of2")
+        ),
+        _photos("image", (212, 184), (147, 205)),
+        engine="tfjs",
+        about="poses, any size: padding depends on it",
     ),
     _human("posenet", "image", 385, "poses", "signed"),
     Wild(

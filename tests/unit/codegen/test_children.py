@@ -18,6 +18,9 @@ from eyas.errors import EyasError, InternalError
 from eyas.ir import make_context, parse_module
 from eyas.targets import Target
 
+_PATIENCE_S = 300
+"""Only a machine that hangs takes so long."""
+
 KERNEL = """
 func.func private @kernel(%x: tensor<8xf32>) -> tensor<8xf32> attributes {flow.executable} {
   %e = tensor.empty() : tensor<8xf32>
@@ -103,13 +106,19 @@ def test_a_job_that_does_not_end_is_ended():
 def test_ctrl_c_ends_the_children_quietly(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "import numpy, eyas, sys\n"
+        "import eyas\n"
+        "from eyas.codegen.children import Child\n"
+        "ask = Child.ask\n"
+        "def told(self, *args):\n"
+        "    print('asked', flush=True)\n"
+        "    return ask(self, *args)\n"
+        "Child.ask = told\n"
         "text = 'func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {%y = math.exp %x : tensor<4xf32>"
         " return %y : tensor<4xf32>}'\n"
-        "print('begin', flush=True)\n"
         "eyas.compile(text)\n"
     )
     environment = {**os.environ, "EYAS_PLANTED_DEATH": "hang:dispatch:0"}
+    environment.pop("EYAS_COMPILE_IN_PROCESS", None)
     process = subprocess.Popen(
         [sys.executable, str(script)],
         stdout=subprocess.PIPE,
@@ -118,16 +127,14 @@ def test_ctrl_c_ends_the_children_quietly(tmp_path):
         text=True,
         start_new_session=True,
     )
-    assert process.stdout is not None and process.stdout.readline() == "begin\n"
-    deadline = time.monotonic() + 60
-    while not (found := _children_of(process.pid)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1)
+    assert process.stdout is not None
+    # The child has its job: there is nothing to wait for by the clock, however busy the machine is.
+    assert process.stdout.readline() == "asked\n"
+    found = _children_of(process.pid)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=_PATIENCE_S)
     assert said.count("Traceback") == 1 and said.rstrip().endswith("KeyboardInterrupt")
-    while any(_is_alive(pid) for pid in found) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    _wait_for(lambda: not any(_is_alive(pid) for pid in found))
     assert found and not any(_is_alive(pid) for pid in found)
 
 
@@ -138,10 +145,14 @@ def test_a_child_ends_with_its_parent():
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-    deadline = time.monotonic() + 60
-    while _is_alive(int(said)) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    _wait_for(lambda: not _is_alive(int(said)))
     assert not _is_alive(int(said))
+
+
+def _wait_for(condition) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def _children_of(pid: int) -> list[int]:

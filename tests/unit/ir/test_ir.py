@@ -134,6 +134,27 @@ def test_pipelines_run_in_order_and_are_observed(context):
     assert module.operation.attributes["seen"].value == "example-pass{max-ops=3}"
 
 
+def test_a_pipeline_that_failed_runs_again(context):
+    """Its pass manager is kept with the context."""
+    bufferize = "one-shot-bufferize{bufferize-function-boundaries=true}"
+    bad = """func.func @main(%x: tensor<?xf32>) -> tensor<*xf32> {
+      %0 = tensor.cast %x : tensor<?xf32> to tensor<*xf32>
+      %1 = "test.unknown"(%0) : (tensor<*xf32>) -> tensor<*xf32>
+      return %1 : tensor<*xf32>
+    }"""
+    good = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+    context.allow_unregistered_dialects = True
+    try:
+        for _ in range(2):
+            with pytest.raises(mlir.MLIRError):
+                run_upstream(parse_module(bad, context), bufferize)
+            module = parse_module(good, context)
+            run_upstream(module, bufferize)
+            assert "memref<4xf32" in str(module)
+    finally:
+        context.allow_unregistered_dialects = False
+
+
 def test_failing_upstream_passes_become_compile_errors(context):
     """The error names the pass and the node, in one sentence."""
     text = """func.func @main(%x: tensor<?xf32>, %s: tensor<?xindex>) -> tensor<*xf32> {

@@ -47,6 +47,14 @@ def half_sums() -> Case:
     return Case(Of(lambda _, x: x.sum(-1)).eval(), (torch.rand(8, 600, dtype=torch.float16),), rtol=2e-2)
 
 
+def independent_steps() -> Case:
+    return of(lambda _, x: scan(lambda h, row: (h.clone(), row * h), x[0], x, dim=0)[1], torch.randn(9, 6))
+
+
+def largest() -> Case:
+    return of(lambda _, x: torch.topk(x, 3)[0], torch.randn(4, 50))
+
+
 def quantized_product() -> Case:
     def forward(self, x):
         ends = (0.05, 3, -128, 127, torch.int8)
@@ -220,7 +228,9 @@ def layer() -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     "speculate-branches": branch,
     "count-loops": loop,
-    "outline-loops": loop,
+    "batch-loops": independent_steps,
+    "outline-control-flow": loop,
+    "convert-sorts": largest,
     "widen-accumulators": half_sums,
     "quantize-contractions": quantized_product,
     "narrow-contractions": wide_integers,

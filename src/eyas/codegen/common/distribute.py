@@ -6,6 +6,7 @@ much of them is worth a workgroup (`Grain`). How many cores there are is the tar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,11 @@ class Grain:
     fewest: int = 16
     per_core: int = 4
     unknown: int = 4
+
+    @property
+    def least(self) -> int:
+        """Points below which a workgroup is not worth to be woken for, where nobody knows how many there will be."""
+        return self.points // 16
 
     def workgroups(self, points: int | None, cores: int) -> int:
         """How many workgroups a kernel of so many points (None: not known) should have."""
@@ -66,6 +72,11 @@ def cut(
     before it choose.
     """
     wanted = grain.workgroups(points, cores)
+    most = wanted
+    if points is None:
+        # Loops of unknown extent are often short, and then workgroups of what is left of others are too small.
+        known = math.prod(size.static for size in loops if size.static is not None)
+        most = max(known // grain.least, 1)
     axes: list[GridAxis] = []
     count = 1
     for loop in order:
@@ -77,10 +88,11 @@ def cut(
             count *= grain.unknown
             continue
         blocks = -(-extent // step)
-        pieces = min(blocks, -(-wanted // count))
+        pieces = min(blocks, -(-wanted // count), most)
         if pieces > 1:
             axes.append(GridAxis(loop, -(-blocks // pieces) * step))
-            count *= -(-extent // axes[-1].tile)
+            cut_into = -(-extent // axes[-1].tile)
+            count, most = count * cut_into, max(most // cut_into, 1)
     return tuple(reversed(axes))
 
 

@@ -14,6 +14,7 @@ from torch_mlir.dialects import arith, memref, scf, vector
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.interface import BAD_DATA
 from eyas.codegen.llvm_cpu.memory import Memory, clone_op
+from eyas.dialects import flow
 
 # In sums of products reordering is not allowed, fusing a multiply and an add is: that is what every BLAS does. Between
 # elementwise ops nothing is fused: frameworks round after each, and a*b + c*d of two ops must be what they have.
@@ -100,7 +101,7 @@ def _check(condition: mlir.Value, lane: Lane) -> None:
 
 
 def _extract(op: mlir.Operation, indices: list[mlir.Value], lane: Lane) -> mlir.Value:
-    """Reads a tensor at computed positions, each clamped into its dimension.
+    """Reads a tensor at computed positions, each clamped into its dimension unless the op says that it lies inside.
 
     Positions that are a loop's own index, and no more than the loop counts, need no clamp; when that is the loop of the
     lanes and the last dimension, the lanes are neighbours and no gather is needed.
@@ -117,7 +118,7 @@ def _extract(op: mlir.Operation, indices: list[mlir.Value], lane: Lane) -> mlir.
         first = _first_of_loop(op.operands[1 + position], size, lane)
         if first is not None and lanes > 1 and stride == Size(1) and not _any_vector(indices[:position]):
             neighbours, index = True, first
-        elif first is None:
+        elif first is None and flow.WITHIN not in op.attributes:
             last = arith.SubIOp(memory.size(size), memory.at.index(1)).result
             low = memory.splat(memory.at.index(0), lanes)
             index = arith.MaxSIOp(arith.MinSIOp(index, memory.splat(last, lanes)).result, low).result

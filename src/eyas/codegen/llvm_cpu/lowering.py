@@ -13,6 +13,7 @@ from torch_mlir.dialects import arith, func, vector
 
 from eyas.codegen.common.memrefs import expand_strided_copies
 from eyas.codegen.common.passes.lanes import element_type, with_element
+from eyas.codegen.llvm_cpu.outer_loops import annotate_branches
 from eyas.ir.diagnostics import raise_as_compile_error
 from eyas.ir.passes import run_upstream
 from eyas.ir.walk import find_ops
@@ -73,6 +74,7 @@ def lower_to_llvm(module: mlir.Module, target: Target) -> None:
             _round_integers(module)
             expand_strided_copies(module)
             run_upstream(module, ",".join(pipeline(target)))
+            annotate_branches(module)
             _make_private_internal(module)
             _hoist_static_allocas(module)
     except mlir.MLIRError as error:

@@ -29,6 +29,7 @@ from eyas.frontends.onnx.subgraphs import all_nodes, subgraphs
 from eyas.frontends.onnx.symbolic.settle import compute_sizes, is_open
 from eyas.frontends.onnx.trial import try_lowering
 from eyas.frontends.onnx.types import hold_as_bytes
+from eyas.frontends.onnx.unsigned import held, release
 from eyas.ir import PassPipeline, mlir
 from eyas.ir.walk import find_ops
 from eyas.module.trees import CallTree, flat_results
@@ -41,6 +42,8 @@ from eyas.passes.input.convert_random import OPERATOR as RANDOM
 from eyas.passes.input.convert_random import ConvertRandom
 from eyas.passes.input.convert_recurrences import FROM_ONNX as RECURRENCE
 from eyas.passes.input.convert_recurrences import ConvertRecurrences
+from eyas.passes.input.convert_rows import OPERATOR as SET_ROW
+from eyas.passes.input.convert_rows import ConvertRows
 from eyas.passes.input.convert_sizes import SCALAR as SIZE
 from eyas.passes.input.convert_sizes import ConvertSizes, write_scalars
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
@@ -54,7 +57,7 @@ from eyas.program.program import Argument, ImportedProgram, Signature, Source
 
 TO_TORCH_BACKEND = (
     "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
-    + ",".join((*OPERATORS, CHECK, PRODUCT, RANDOM, RECURRENCE, SIZE, TREES))
+    + ",".join((*OPERATORS, CHECK, PRODUCT, RANDOM, RECURRENCE, SET_ROW, SIZE, TREES))
     + "}"
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
@@ -68,6 +71,7 @@ BETWEEN = PassPipeline(
         ConvertProducts(),
         ConvertTrees(),
         ConvertRecurrences(),
+        ConvertRows(),
         ConvertChecks(),
         ConvertRandom(),
         ConvertTorchControlFlow(),
@@ -140,7 +144,7 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
         try:
             values = _Values(context, source)
             importer = onnx_importer.NodeImporter.define_function(info.main_graph, module.operation, values)
-            parameters = _import_weights(importer, source)
+            parameters = _import_weights(importer, module, source)
             importer.import_all()
             _name_operators(module)
             write_scalars(module)
@@ -156,6 +160,7 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
         lower(module, TO_TORCH_BACKEND)
         BETWEEN.run(module)
         lower(module, TO_LINALG)
+        release(module)
         OrderNans().run(module)
     except TrialFailed as error:
         what = risk or source.description
@@ -211,6 +216,9 @@ def _name_operators(module: mlir.Module) -> None:
             op.operation.attributes["name"] = renamed
 
 
+_UNSIGNED = (onnx.TensorProto.UINT16, onnx.TensorProto.UINT32, onnx.TensorProto.UINT64)
+
+
 class _Values(onnx_importer.ContextCache):
     """Gives the importer its tensors' values as attributes, whatever field of the proto they are in."""
 
@@ -230,25 +238,32 @@ def _bits(read: Callable[[], np.ndarray], wide: bool) -> np.ndarray:
     return read().astype(np.int32) if wide else bits_of_bytes(read())
 
 
-def _import_weights(importer: onnx_importer.NodeImporter, source: OnnxModel) -> dict[str, Parameter]:
+def _import_weights(
+    importer: onnx_importer.NodeImporter, module: mlir.Module, source: OnnxModel
+) -> dict[str, Parameter]:
     """Binds large initializers to literals that hold their names, ahead of the importer, which would want values; and
-    bytes, which it gets wrong."""
+    unsigned ones, which it gets wrong."""
     parameters: dict[str, Parameter] = {}
     graph, cache = importer._gi, importer._cc
     for name, tensor in list(graph.initializer_map.items()):
         is_bytes = tensor.data_type == onnx.TensorProto.UINT8
-        if not is_large(tensor) and not is_bytes:
+        is_unsigned = is_bytes or tensor.data_type in _UNSIGNED
+        if not is_large(tensor) and not is_unsigned:
             continue
         shape, read = tuple(tensor.dims), source.reader(tensor)
         dtype, element_type = str(dtype_of(tensor.data_type)), str(cache.tensor_element_type(tensor.data_type))
+        # Few bytes are held wide: that conversion is one, and stays where a table is a result of the model.
+        wide = is_bytes and not is_large(tensor)
         if is_bytes:
-            # Few bytes are held wide: that conversion is one, and stays where a table is a result of the model.
-            wide = not is_large(tensor)
             dtype, element_type = ("i32", "si32") if wide else ("i8", "si8")
             read = functools.partial(_bits, read, wide)
         with importer._c, mlir.InsertionPoint(importer._b), mlir.Location.name(name):
             parameters[name] = Parameter(name, dtype, shape, read)
-            value = literal(by_name(name, shape, element_type), cache.tensor_proto_to_type(tensor))
+            type_ = cache.tensor_proto_to_type(tensor)
+            if is_unsigned and not wide:
+                value = held(module.operation, name, shape, type_)
+            else:
+                value = literal(by_name(name, shape, element_type), type_)
         importer._nv_map[name] = value
         graph.value_info_map[name] = onnx.helper.make_tensor_value_info(name, tensor.data_type, shape)
         del graph.initializer_map[name]

@@ -1,100 +1,108 @@
 """Padding of convolutions and pooling over dynamic sizes: the importer takes such a size to be -1 and computes with it.
 
-`auto_pad` becomes explicit, and pooling that is padded on one side more than on the other gets a Pad of its own.
+`auto_pad` becomes explicit. Where it depends on a size that is known only when the model runs, and for pooling that is
+padded on one side more than on the other, there is a Pad of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from eyas.errors import UnsupportedOpError
 from eyas.frontends.onnx.file import OnnxModel
-from eyas.frontends.onnx.prepare import describe_node, opset_versions
-from eyas.frontends.onnx.subgraphs import replace_nodes
+from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand, replace_nodes
 
 _POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
-_WINDOWS = _POOLS | {"Conv", "ConvInteger", "QLinearConv"}
+# Where the weights of a convolution are among its inputs, and the zero point of its image.
+_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
+_ZERO_POINTS = {"ConvInteger": 2, "QLinearConv": 2}
+
+Size = int | str
+"""A number, or the name of a vector that has it when the model runs."""
 
 
 def state_padding(model: OnnxModel) -> bool:
     """Makes padding explicit where sizes are dynamic; says whether nodes came in. Shapes must have been inferred."""
-    graph = model.proto.graph
-    values = {value.name: value.type.tensor_type for value in [*graph.value_info, *graph.input, *graph.output]}
-    weights = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
-    nodes: list[onnx.NodeProto] = []
-    for node in graph.node:
-        nodes.append(node)
-        if node.op_type not in _WINDOWS or node.input[0] not in values:
+    return replace_nodes(model, _state)
+
+
+def _state(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    if node.domain not in ("", "ai.onnx") or node.op_type not in _POOLS | set(_WEIGHTS):
+        return None
+    sizes = (b.dims_of(node.input[0]) or [])[2:]
+    if None not in sizes:
+        return None
+    rank, is_same = len(sizes), attribute(node, "auto_pad", "NOTSET").startswith("SAME")
+    pads: list[Size] = list(attribute(node, "pads", [0] * 2 * rank))
+    if is_same:
+        pads = _same(node, b, rank)
+    if not all(isinstance(pad, int) for pad in pads) or (node.op_type in _POOLS and pads[:rank] != pads[rank:]):
+        return _padded_before(node, b, pads)
+    return _without_padding(node, b, node.input[0], pads=pads) if is_same else None
+
+
+def _same(node: onnx.NodeProto, b: Builder, rank: int) -> list[Size]:
+    """As many elements on both sides as make the result a stride-th of the image, rounded up; an odd one more on one
+    side."""
+    window = attribute(node, "kernel_shape", None) or (b.shape_of(node.input[_WEIGHTS[node.op_type]]) or ())[2:]
+    if len(window) != rank:
+        raise UnsupportedOpError(f"{b.describe(node)} is not supported: the size of its window is not known")
+    strides, dilations = (attribute(node, name, [1] * rank) for name in ("strides", "dilations"))
+    smaller: list[Size] = []
+    larger: list[Size] = []
+    for axis, (length, stride, dilation) in enumerate(zip(window, strides, dilations, strict=True)):
+        reach = dilation * (length - 1)
+        size = b.size(node.input[0], axis + 2) if stride > 1 else 0  # with a stride of 1 it does not matter
+        if isinstance(size, int):
+            total = max(0, (-(-size // stride) - 1) * stride + reach + 1 - size) if stride > 1 else reach
+            smaller.append(total // 2)
+            larger.append(total - total // 2)
             continue
-        sizes = [dim.dim_value if dim.HasField("dim_value") else None for dim in values[node.input[0]].shape.dim[2:]]
-        if None not in sizes:
-            continue
-        attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-        pads = list(attributes.get("pads", [0] * (2 * len(sizes))))
-        if attributes.get("auto_pad", b"NOTSET").startswith(b"SAME"):
-            window = attributes.get("kernel_shape") or weights.get(node.input[1], [])[2:]
-            pads = _same(node, model, sizes, window, attributes)
-            _set(node, pads)
-        if node.op_type in _POOLS and pads[: len(sizes)] != pads[len(sizes) :]:
-            nodes.insert(-1, _separate_pad(node, model, pads, values[node.input[0]].elem_type, attributes))
-    if len(nodes) == len(graph.node):
-        return False
-    replace_nodes(graph, nodes)
-    return True
+        one, step = b.constant([1], np.int64), b.constant([stride], np.int64)
+        before_last = b.add("Div", b.add("Sub", size, one), step)
+        missing = b.add("Sub", b.add("Add", b.add("Mul", before_last, step), b.constant([reach + 1], np.int64)), size)
+        total = b.add("Max", missing, b.constant([0], np.int64))
+        smaller.append(b.add("Div", total, b.constant([2], np.int64)))
+        larger.append(b.add("Sub", total, smaller[-1]))
+    return smaller + larger if attribute(node, "auto_pad", "") == "SAME_UPPER" else larger + smaller
 
 
-def _same(
-    node: onnx.NodeProto, model: OnnxModel, sizes: list[int | None], window: list[int], attributes: dict
-) -> list[int]:
-    ones = [1] * len(sizes)
-    spans = zip(sizes, window, attributes.get("strides", ones), attributes.get("dilations", ones), strict=True)
-    totals: list[int] = []
-    for span in spans:
-        total = _total(*span)
-        if total is not None:
-            totals.append(total)
-    if len(totals) < len(sizes):
-        why = "its padding depends on a size that is dynamic; give example inputs or fix the size"
-        raise UnsupportedOpError(f"{describe_node(node, model)} is not supported: {why}")
-    smaller, larger = [total // 2 for total in totals], [total - total // 2 for total in totals]
-    return smaller + larger if attributes["auto_pad"] == b"SAME_UPPER" else larger + smaller
-
-
-def _separate_pad(
-    node: onnx.NodeProto, model: OnnxModel, pads: list[int], data_type: int, attributes: dict
-) -> onnx.NodeProto:
-    """A Pad in front of pooling, which then has none."""
-    dtype = helper.tensor_dtype_to_np_dtype(data_type)
-    is_max = node.op_type == "MaxPool"
-    is_counted = is_max or node.op_type == "LpPool" or attributes.get("count_include_pad", 0)
-    if not is_counted or len([name for name in node.output if name]) > 1 or opset_versions(model).get("", 0) < 11:
-        why = "it is padded on one side more than on the other, and a size is dynamic"
-        raise UnsupportedOpError(f"{describe_node(node, model)} is not supported: {why}")
-    lowest = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+def _padded_before(node: onnx.NodeProto, b: Builder, pads: Sequence[Size]) -> list[str]:
+    """A Pad in front of a window that has none."""
+    if len([name for name in node.output if name]) > 1 or b.opset < 11:
+        why = "its padding depends on a size that is dynamic, and it gives places or is of an opset before 11"
+        raise UnsupportedOpError(f"{b.describe(node)} is not supported: {why}; fix the size, or give example inputs")
     half = len(pads) // 2
-    graph = model.proto.graph
-    graph.initializer.append(
-        numpy_helper.from_array(np.array([0, 0, *pads[:half], 0, 0, *pads[half:]], np.int64), f"{node.name}_pads")
-    )
-    graph.initializer.append(numpy_helper.from_array(np.array(lowest if is_max else 0, dtype), f"{node.name}_border"))
-    inputs = [node.input[0], f"{node.name}_pads", f"{node.name}_border"]
-    node.input[0] = f"{node.name}_padded"
-    _set(node, [0] * len(pads))
-    return helper.make_node("Pad", inputs, [node.input[0]], name=f"{node.name}_pad")
+    around = b.vector([0, 0, *pads[:half], 0, 0, *pads[half:]])
+    padded = b.add("Pad", node.input[0], around, _border(node, b))
+    result = _without_padding(node, b, padded)
+    if node.op_type != "AveragePool" or attribute(node, "count_include_pad", 0):
+        return result
+    # What was added counts as nothing: the mean of as many ones is the part of the window that counts.
+    shape = b.vector([1, 1, *(b.size(node.input[0], axis) for axis in range(2, 2 + half))])
+    dtype = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    ones = b.add("Expand", b.constant(1, dtype), shape)
+    counted = _without_padding(node, b, b.add("Pad", ones, around, b.constant(0, dtype)))
+    return [b.add("Div", *result, *counted)]
 
 
-def _total(size: int | None, window: int, stride: int, dilation: int) -> int | None:
-    """Elements that are added along a dimension so that the result has a `stride`-th of its size, rounded up."""
-    reach = dilation * (window - 1)
-    if stride == 1:
-        return reach
-    return None if size is None else max(0, (-(-size // stride) - 1) * stride + reach + 1 - size)
+def _border(node: onnx.NodeProto, b: Builder) -> str:
+    """The number around the image that does not change the result."""
+    if zero_point := operand(node, _ZERO_POINTS.get(node.op_type, len(node.input))):
+        return zero_point
+    dtype = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    lowest = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+    return b.constant(lowest if node.op_type == "MaxPool" else 0, dtype)
 
 
-def _set(node: onnx.NodeProto, pads: list[int]) -> None:
-    kept = [attribute for attribute in node.attribute if attribute.name not in ("auto_pad", "pads")]
-    kept.append(helper.make_attribute("pads", pads))
-    del node.attribute[:]
-    node.attribute.extend(kept)
+def _without_padding(node: onnx.NodeProto, b: Builder, image: str, **changed: Any) -> list[str]:
+    """The same node on another image, with other attributes."""
+    options = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    options = {name: value for name, value in options.items() if name not in ("auto_pad", "pads")}
+    count = len([name for name in node.output if name])
+    return b.add_many(node.op_type, count, image, *node.input[1:], **options, **changed)

@@ -28,6 +28,7 @@ from eyas.frontends.torch import images as torch_images
 from eyas.frontends.torch import indexing as torch_indexing
 from eyas.frontends.torch import linear_algebra as torch_linear_algebra
 from eyas.frontends.torch import pooling as torch_pooling
+from eyas.frontends.torch import quotients as torch_quotients
 from eyas.frontends.torch import random as torch_random
 from eyas.frontends.torch import rare as torch_rare
 from eyas.frontends.torch import recurrent as torch_recurrent
@@ -47,7 +48,10 @@ _LEAVES = (aten.full.default,)
 """What the importer lowers well, and others end in: taken apart it would be memory that is filled, which is this."""
 
 
-_LAYERS = (*(torch_exact, torch_pooling, torch_resize, torch_everyday, torch_images, torch_scalars, torch_gradients),)
+_LAYERS = (
+    *(torch_exact, torch_quotients, torch_pooling, torch_resize, torch_everyday, torch_images),
+    *(torch_scalars, torch_gradients),
+)
 """Each goes before what there is already."""
 
 

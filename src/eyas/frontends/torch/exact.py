@@ -34,7 +34,6 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         aten.cat.default: _joined(aten.cat.default),
         aten.clamp.default: clamp,
-        aten.div.Tensor_mode: floor_quotient,
         aten.elu.default: elu,
         aten.eq.Tensor: equal,
         aten.full.default: fill,
@@ -136,17 +135,6 @@ def is_close(one: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
     distance = (one - other).abs()
     close = equal(one, other) | (torch.isfinite(distance) & (distance <= atol + (rtol * other).abs()))
     return close | ((one != one) & (other != other)) if equal_nan else close
-
-
-def floor_quotient(one: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """The importer divides integers of 64 bits as f64, which has 53."""
-    if rounding_mode != "floor" or not (isinstance(one, Tensor) and isinstance(other, Tensor)):
-        return NotImplemented
-    if one.dtype != torch.int64 or other.dtype != torch.int64:
-        return NotImplemented
-    quotient = torch.div(one, other, rounding_mode="trunc")
-    rest = one - quotient * other
-    return quotient - ((rest != 0) & ((rest < 0) != (other < 0))).to(torch.int64)
 
 
 def put_nowhere(x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:

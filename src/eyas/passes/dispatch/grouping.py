@@ -68,7 +68,7 @@ def role_of(op: mlir.Operation) -> Role:
         return Role.CLONED
     if name == "tensor.pad" and _is_read_in_place(op):
         return Role.CLONED
-    if name.startswith("flow.") or name in ("tensor.dim", "func.return", "cf.assert") or flow.is_loop(op):
+    if name.startswith("flow.") or name in ("tensor.dim", "func.return", "cf.assert") or flow.is_host_call(op):
         return Role.HOST
     if name == "tensor.extract" or _is_scalar_of_data(op) or _is_float_scalar(op):
         return Role.CLONED
@@ -127,7 +127,7 @@ def _needs_buffer(value: mlir.Value) -> bool:
         # A tie says the sizes only.
         if (
             user.name == "func.return"
-            or flow.is_loop(user)
+            or flow.is_host_call(user)
             or (user.name.startswith("flow.") and user.name != "flow.tie_shape")
         ):
             return True

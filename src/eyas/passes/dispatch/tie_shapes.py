@@ -24,7 +24,8 @@ from eyas.ir.walk import (
 # Not cse: it would take a copy of what a branch does for the original, and keep it outside.
 _RESOLVE = "resolve-ranked-shaped-type-result-dims,resolve-shaped-type-result-dims,canonicalize"
 
-# On an scf.for or scf.while: what it carries keeps its shape. On an scf.if: its else branch yields values from outside.
+# On what loops (scf.for, scf.while, flow.while): what it carries keeps its shape. On an scf.if: its else branch yields
+# values from outside.
 KEEPS_SHAPE = "flow.keeps_shape"
 
 
@@ -46,10 +47,28 @@ class TieShapes(Pass):
     def run(self, module: mlir.Module) -> None:
         # Where sizes depend on the data of a branch, copies of what makes them are left, which have sizes as well.
         while _tie_all(module):
-            run_upstream(module, _RESOLVE)
-            while _look_through(module):
-                run_upstream(module, _RESOLVE)
+            resolve_sizes(module)
         run_upstream(module, "cse")
+
+
+def resolve_sizes(module: mlir.Module) -> None:
+    """Writes sizes in terms of function arguments, as far as they follow from them."""
+    run_upstream(module, _RESOLVE)
+    while _look_through(module):
+        run_upstream(module, _RESOLVE)
+
+
+def tie_branches(op: mlir.Operation) -> None:
+    """Ties what an `scf.if` gives to sizes that are known before it."""
+    for result in op.results:
+        sizes = [_size_of_branches(op, mlir.OpResult(result).result_number, dim) for _, dim in _varying(result)]
+        if sizes:
+            with mlir.InsertionPoint.after(op), op.location:
+                flow.TieShapeOp(result, sizes)
+
+
+def _varying(value: mlir.Value) -> list[tuple[mlir.Value, int]]:
+    return flow.dynamic_dims([value]) if is_tensor(value) else []
 
 
 def _tie_all(module: mlir.Module) -> bool:
@@ -58,8 +77,7 @@ def _tie_all(module: mlir.Module) -> bool:
     for function in functions(module):
         for op in list(entry_block(function).operations):
             for result in op.results:
-                is_open = is_tensor(result) and not mlir.ShapedType(result.type).has_static_shape
-                if is_open and not any(use.owner.operation.name == "flow.tie_shape" for use in result.uses):
+                if _varying(result) and not any(use.owner.operation.name == "flow.tie_shape" for use in result.uses):
                     _tie(op, result)
                     changed = True
     return changed
@@ -80,7 +98,10 @@ def _look_through(module: mlir.Module) -> bool:
             dim.operation.operands[0] = _kept(owner, mlir.OpResult(dim.operands[0]).result_number)
             changed = True
         elif owner is not None and owner.name == "scf.if" and owner.parent.operation.name == "func.func":
-            dim.result.replace_all_uses_with(_size_of_branches(owner, dim))
+            index = constant_int(dim.operands[1])
+            assert index is not None, "sizes are asked by number"
+            size = _size_of_branches(owner, mlir.OpResult(dim.operands[0]).result_number, index)
+            dim.result.replace_all_uses_with(size)
             dim.operation.erase()
             changed = True
     return changed
@@ -98,12 +119,9 @@ def _tie(op: mlir.OpView, result: mlir.Value) -> None:
         flow.TieShapeOp(result, dims)
 
 
-def _size_of_branches(op: mlir.Operation, dim: mlir.OpView) -> mlir.Value:
+def _size_of_branches(op: mlir.Operation, number: int, index: int) -> mlir.Value:
     """A size of what an scf.if yields, known before it: that of copies of what its branches yield, of which only the
     sizes will be left. A condition inside is asked in the same way when it is its turn."""
-    number = mlir.OpResult(dim.operands[0]).result_number
-    index = constant_int(dim.operands[1])
-    assert index is not None, "sizes are asked by number"
     sizes = []
     with mlir.InsertionPoint(op), op.location:
         at = arith.ConstantOp(mlir.IndexType.get(), index).result
@@ -133,6 +151,8 @@ def _kept(op: mlir.Operation, number: int) -> mlir.Value:
     """A value from before the op with the shape of one of its results."""
     if op.name == "scf.for":
         return op.operands[3 + number]
+    if flow.is_while(op):
+        return op.operands[1 + number]
     if op.name == "scf.if":
         return list(op.regions[1].blocks[0].operations)[-1].operands[number]
     assert op.name == "scf.while", op.name

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
-from eyas.dialects import flow, hal
+from eyas.dialects import flow, hal, stream
 from eyas.ir import Pass
 from eyas.ir.dialect import integers
 from eyas.ir.values import i64_attribute, index_constant
@@ -67,7 +68,7 @@ class _Conversion:
                 results.append(op)  # given at the end, so that it does not part the work before from that behind it
                 continue
             with mlir.InsertionPoint(op), op.operation.location:
-                if name in ("stream.load", "stream.loop", "func.return") and pending:
+                if name in ("stream.load", *stream.HOST_CALLS, "func.return") and pending:
                     self._record(pending)
                     pending = []
                 for result in results if name == "func.return" else ():
@@ -105,12 +106,22 @@ class _Conversion:
             loaded = hal.LoadOp(self.buffers[binding.base], offset, op.element, mlir.IntegerType.get_signless(64))
             op.result.replace_all_uses_with(loaded.result)
         elif name == "stream.loop":
-            bindings = [self._binding(resource) for resource in op.resources]
-            ranges = ([one.offset for one in bindings], [one.length for one in bindings])
-            buffers = [self.buffers[one.base] for one in bindings]
-            hal.LoopOp(buffers, *ranges, op.body, op.trips, *map(integers, (op.counts, op.reads, op.rows, op.states)))
+            numbers = map(integers, (op.counts, op.reads, op.rows, op.states))
+            hal.LoopOp(*self._ranges(op.resources), op.body, op.trips, *numbers)
+        elif name == "stream.branch":
+            attributes = (op.then, op.otherwise, op.made, integers(op.places))
+            hal.BranchOp(op.condition, list(op.dims), *self._ranges(op.resources), *attributes)
+        elif name == "stream.while":
+            attributes = (op.body, op.states, integers(op.kept), integers(op.places))
+            hal.WhileOp(op.condition, list(op.dims), *self._ranges(op.resources), *attributes)
         elif name == "stream.result":
             hal.ResultOp(self.buffers[op.source], list(op.dims), op.attributes["index"])
+
+    def _ranges(self, resources: Iterable[mlir.Value]) -> tuple[list[mlir.Value], list[mlir.Value], list[mlir.Value]]:
+        """Buffers, offsets and lengths."""
+        bindings = [self._binding(resource) for resource in resources]
+        ranges = [one.offset for one in bindings], [one.length for one in bindings]
+        return [self.buffers[one.base] for one in bindings], *ranges
 
     def _binding(self, resource: mlir.Value) -> _Binding:
         offset, length = None, None

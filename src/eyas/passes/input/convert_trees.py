@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from torch_mlir.dialects import arith, linalg, tensor
 
+from eyas.dialects import flow
 from eyas.ir import Pass, mlir
 from eyas.ir.structured import empty_like, generic, index_constant
 from eyas.passes.input.torch_values import find_operators, replace_by_tensor, to_tensor
@@ -27,7 +29,8 @@ class ConvertTrees(Pass):
     Each row of `x` goes down each tree for a fixed number of steps, without a branch: leaves are their own children. So
     many walks are under way at once, and none is ever mispredicted. A row of `table` is a node, in words of 32 bits:
     the threshold (or the lowest and highest value of an interval), and the link. `values` are what nodes are worth;
-    `roots` has a row for each group of trees whose leaves are combined; trees of other depths have their own.
+    `roots` has a row for each group of trees whose leaves are combined; trees of other depths have their own. `columns`
+    is how many columns of `x` nodes look at: a row that has them needs no clamps.
 
         %y = torch.operator "eyas.trees"(%x, %table, %values, %roots) {depths = [6], combine = "sum", ...}
       becomes
@@ -64,8 +67,9 @@ class _Table:
 
     def __init__(self, op: mlir.Operation, table: mlir.Value, element: mlir.FloatType):
         self.nodes, self.element = table, element
-        self.interval, self.missing, self.wide = (
-            mlir.IntegerAttr(op.attributes[f"torch.onnx.{name}"]).value for name in ("interval", "missing", "wide")
+        self.interval, self.missing, self.wide, self.columns = (
+            mlir.IntegerAttr(op.attributes[f"torch.onnx.{name}"]).value
+            for name in ("interval", "missing", "wide", "columns")
         )
         self.i32 = mlir.IntegerType.get_signless(32)
         self._words = element.width // 32
@@ -77,7 +81,8 @@ class _Table:
         link = self._word(node, len(limits) * self._words)
         column_mask = (1 << 31) - 1 if self.wide else _NAN_BIT - 1
         column = arith.index_castui(mlir.IndexType.get(), arith.andi(link, self._number(column_mask)))
-        value = tensor.extract(x, [row, column])
+        width = mlir.RankedTensorType(x.type).shape[1]
+        value = _read(x, [row, column], is_within=width >= self.columns)
         goes = arith.cmpf(arith.CmpFPredicate.OLE, value, limits[-1])
         if self.interval:
             goes = arith.andi(goes, arith.cmpf(arith.CmpFPredicate.OLE, limits[0], value))
@@ -92,7 +97,7 @@ class _Table:
         return arith.addi(arith.addi(here, distance), arith.extui(self.i32, goes))
 
     def _word(self, node: mlir.Value, word: int) -> mlir.Value:
-        return tensor.extract(self.nodes, [node, index_constant(word)])
+        return _read(self.nodes, [node, index_constant(word)])
 
     def _limit(self, node: mlir.Value, number: int) -> mlir.Value:
         bits = self._word(node, number * self._words)
@@ -104,6 +109,14 @@ class _Table:
 
     def _number(self, value: int) -> mlir.Value:
         return arith.constant(self.i32, value)
+
+
+def _read(source: mlir.Value, indices: Sequence[mlir.Value], is_within: bool = True) -> mlir.Value:
+    """An element. Walks stay inside of their table, because the frontend lays it out."""
+    op = tensor.ExtractOp(source, list(indices))
+    if is_within:
+        op.operation.attributes[flow.WITHIN] = mlir.UnitAttr.get()
+    return op.result
 
 
 def _walk(table: _Table, x: mlir.Value, roots: mlir.Value, depth: int) -> mlir.Value:
@@ -146,6 +159,6 @@ def _combine(leaves: mlir.Value, values: mlir.Value, how: str, total: mlir.Value
     body = op.regions[0].blocks[0]
     with mlir.InsertionPoint(body):
         leaf = arith.index_castui(mlir.IndexType.get(), body.arguments[0])
-        worth = tensor.extract(values, [leaf, linalg.IndexOp(2).result])
+        worth = _read(values, [leaf, linalg.IndexOp(2).result])
         linalg.YieldOp([_COMBINE[how][0](body.arguments[1], worth)])
     return op.results[0]

@@ -10,8 +10,9 @@ from torch_mlir.dialects import arith, scf, tensor
 
 from eyas.ir import Pass, run_upstream
 from eyas.ir.structured import index_constant
-from eyas.ir.walk import entry_block, functions, is_tensor, nested_operands, remap_operands
+from eyas.ir.walk import entry_block, find_ops, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.optimize.counted_loops import CountedLoop, Row, counted_loop
+from eyas.passes.optimize.gathered_rows import slice_gathers
 from eyas.passes.optimize.unwrapped_loops import unwrap
 
 
@@ -20,8 +21,8 @@ class CountLoops(Pass):
     """Rewrites `scf.while` as `scf.for` where every step is known and nothing but rows depends on which one it is.
 
     Frontends count in ways of their own, with clamped indices, flags that are carried, and tensors of one integer. What
-    is left here are states, rows that steps read and rows that they write, which `outline-loops` and the strategy
-    `recurrence` understand.
+    is left here are states, rows that steps read and rows that they write, which `outline-control-flow` and the
+    strategy `recurrence` understand.
 
         %r:3 = scf.while (%go = true, %i = 0, %h = %a) {       %r = scf.for %t = 0 to 5 iter_args(%h = %a) {
           scf.condition(%go) %i, %h } do {                =>     %at = 4 - %t
@@ -35,6 +36,9 @@ class CountLoops(Pass):
         loops = [view for function in functions(module) for view in entry_block(function).operations]
         loops = [view.operation for view in loops if view.operation.name == "scf.while"]
         if any([unwrap(loop) for loop in loops]):
+            run_upstream(module, "canonicalize,cse")
+        loops = find_ops(module, "scf.for", "scf.while")
+        if any([slice_gathers(loop.operation.regions[-1].blocks[0]) for loop in loops]):
             run_upstream(module, "canonicalize,cse")
         for function in functions(module):
             for view in list(entry_block(function).operations):

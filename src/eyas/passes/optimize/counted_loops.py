@@ -16,6 +16,9 @@ from eyas.ir.walk import constant_int, defining_op, is_tensor
 # Steps that are computed one by one; longer loops stay as they are.
 _MOST_TRIPS = 1 << 16
 
+History = list[dict[mlir.Value, int]]
+"""What scalars of a loop's body are, for each step."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -73,24 +76,42 @@ class CountedLoop:
         return list(before.arguments).index(condition.operands[1 + position])
 
 
-def counted_steps(op: mlir.Operation) -> CountedLoop | None:
-    """An `scf.for` from 0 in steps of 1, if nothing but rows of tensors depends on which step it is."""
+def history_of(op: mlir.Operation) -> History:
+    """The scalars of a loop's body in each step; empty when they are not known or there are too many steps."""
+    if op.name == "scf.for":
+        return _history_of_for(op)
+    before, body = op.regions[0].blocks[0], op.regions[1].blocks[0]
+    condition, end = (list(block.operations)[-1].operation for block in (before, body))
+    if not passes_tensors(before, list(condition.operands)[1:]):
+        return []
+    return _scalars(op, before, body, condition, end)
+
+
+def _history_of_for(op: mlir.Operation) -> History:
     lower, upper, step = (constant_int(value) for value in list(op.operands)[:3])
     body = op.regions[0].blocks[0]
-    index, *carried = body.arguments
     if lower != 0 or step != 1 or upper is None or not 0 < upper <= _MOST_TRIPS:
-        return None
-    if not all(is_tensor(value) and _is_static(value) for value in carried):
-        return None
+        return []
     outside: dict[mlir.Value, int] = {}
     for value in {value for view in body.operations for value in view.operation.operands if not is_tensor(value)}:
         if (known := constant_int(value)) is not None:
             outside[value] = known
     history = []
     for trip in range(upper):
-        history.append({**outside, index: trip})
+        history.append({**outside, body.arguments[0]: trip})
         for view in list(body.operations)[:-1]:
             evaluate(view.operation, history[-1])
+    return history
+
+
+def counted_steps(op: mlir.Operation) -> CountedLoop | None:
+    """An `scf.for` from 0 in steps of 1, if nothing but rows of tensors depends on which step it is."""
+    body = op.regions[0].blocks[0]
+    if not all(is_tensor(value) and _is_static(value) for value in list(body.arguments)[1:]):
+        return None
+    history = _history_of_for(op)
+    if not history:
+        return None
     end = list(body.operations)[-1].operation
     places = {position: position - 1 for position in range(1, len(body.arguments))}
     return _read(op, body, end, places, history)
@@ -101,11 +122,9 @@ def counted_loop(op: mlir.Operation) -> CountedLoop | None:
     before, body = op.regions[0].blocks[0], op.regions[1].blocks[0]
     condition, end = (list(block.operations)[-1].operation for block in (before, body))
     carried = list(condition.operands)[1:]
-    if not _passes_tensors(before, carried) or not all(
-        _is_static(value) for value in body.arguments if is_tensor(value)
-    ):
+    if not all(_is_static(value) for value in body.arguments if is_tensor(value)):
         return None
-    history = _scalars(op, before, body, condition, end)
+    history = history_of(op)
     if not history:
         return None
     places = {position: list(before.arguments).index(value) for position, value in enumerate(carried)}
@@ -117,7 +136,7 @@ def _read(
     body: mlir.Block,
     end: mlir.Operation,
     places: dict[int, int],
-    history: list[dict[mlir.Value, int]],
+    history: History,
 ) -> CountedLoop | None:
     """What a loop does whose scalars are known; `places` say which operand of the body's end each argument is next."""
     reads, rows = [], {}
@@ -138,7 +157,7 @@ def _read(
     return CountedLoop(op, len(history), tuple(reads), rows, states)
 
 
-def _passes_tensors(before: mlir.Block, carried: list[mlir.Value]) -> bool:
+def passes_tensors(before: mlir.Block, carried: list[mlir.Value]) -> bool:
     """Whether the condition does nothing with tensors but hand them on, in the same order."""
     tensors = [value for value in before.arguments if is_tensor(value)]
     if [value for value in carried if is_tensor(value)] != tensors:
@@ -152,7 +171,7 @@ def _is_static(value: mlir.Value) -> bool:
 
 def _scalars(
     op: mlir.Operation, before: mlir.Block, body: mlir.Block, condition: mlir.Operation, end: mlir.Operation
-) -> list[dict[mlir.Value, int]]:
+) -> History:
     """The scalars of the body in each trip; empty when they are not known or there are too many."""
     constants: dict[mlir.Value, int] = {}
     for block in (before, body):
@@ -167,7 +186,7 @@ def _scalars(
         if owner is not None and not is_tensor(value):
             evaluate(owner, constants)
         state.append(constants.get(value))
-    history: list[dict[mlir.Value, int]] = []
+    history: History = []
     while len(history) <= _MOST_TRIPS:
         values = dict(constants)
         values |= {a: s for a, s in zip(before.arguments, state, strict=True) if s is not None}
@@ -193,7 +212,7 @@ def _row(
     dynamic: list[mlir.Value],
     whole: mlir.Value,
     part: mlir.Value,
-    history: list[dict[mlir.Value, int]],
+    history: History,
 ) -> Row | None:
     """A slice of one row, if which row it is grows evenly."""
     shape = list(mlir.RankedTensorType(whole.type).shape)
@@ -215,7 +234,7 @@ def _written_row(
     argument: mlir.Value,
     end: mlir.Operation,
     target: int,
-    history: list[dict[mlir.Value, int]],
+    history: History,
 ) -> Row | None:
     """The one use of a carried tensor: every step writes a row of it, and all steps together write all of it."""
     uses = list(argument.uses)

@@ -11,7 +11,7 @@ from torch_mlir.dialects import arith, linalg, tensor
 from eyas.ir import Pass, run_upstream
 from eyas.ir.structured import generic
 from eyas.ir.walk import constant_int, entry_block, find_ops, functions, is_tensor
-from eyas.passes.optimize.work import points_of
+from eyas.passes.optimize.work import points_inside, points_of
 
 # Nothing in here fails, whatever it is given, and all of it ends.
 _HARMLESS = ("arith.", "math.", "linalg.", "tensor.", "complex.")
@@ -43,27 +43,21 @@ class SpeculateBranches(Pass):
             limit = max(self.max_work, points_of(block))
             for view in list(block.operations):
                 op = view.operation
-                if op.name == "scf.if" and _is_harmless(op) and _work(op) <= limit:
+                if op.name == "scf.if" and _is_harmless(op) and points_inside(op) <= limit:
                     _take_apart(op)
                     changed = True
         if changed:
             run_upstream(module, "canonicalize,cse")
 
 
-def _branches(op: mlir.Operation) -> list[mlir.Block]:
+def branches(op: mlir.Operation) -> list[mlir.Block]:
     return [region.blocks[0] for region in op.regions if len(region.blocks)]
-
-
-def _work(op: mlir.Operation) -> int:
-    blocks = _branches(op)
-    inner = [view.operation for block in blocks for view in block.operations if view.operation.name == "scf.if"]
-    return sum(map(points_of, blocks)) + sum(map(_work, inner))
 
 
 def _is_harmless(op: mlir.Operation) -> bool:
     """Whether both branches can be computed whatever the condition is."""
     return bool(op.results) and all(
-        _may_run(view.operation) for block in _branches(op) for view in list(block.operations)[:-1]
+        _may_run(view.operation) for block in branches(op) for view in list(block.operations)[:-1]
     )
 
 
@@ -88,12 +82,12 @@ def _is_place(value: mlir.Value) -> bool:
 
 
 def _take_apart(op: mlir.Operation) -> None:
-    for block in _branches(op):
+    for block in branches(op):
         for view in list(block.operations):
             if view.operation.name == "scf.if":
                 _take_apart(view.operation)
     results = []
-    for block in _branches(op):
+    for block in branches(op):
         *ops, end = [view.operation for view in block.operations]
         for inner in ops:
             inner.move_before(op)

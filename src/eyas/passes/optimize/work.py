@@ -9,6 +9,8 @@ from torch_mlir import ir as mlir
 from eyas.ir.walk import is_tensor
 from eyas.passes.dispatch.grouping import indexing_maps
 
+CONTROL = ("scf.if", "scf.while", "scf.for")
+
 
 def points_of(block: mlir.Block) -> int:
     """Points of all loops of the linalg ops in a block."""
@@ -25,4 +27,14 @@ def points_of(block: mlir.Block) -> int:
                     if isinstance(expr, mlir.AffineDimExpr):
                         sizes[expr.position] = size
         total += math.prod(sizes.values())
+    return total
+
+
+def points_inside(op: mlir.Operation) -> int:
+    """Points of all loops of the linalg ops in the blocks of an op, and in those of the branches and loops inside."""
+    total = 0
+    for region in op.regions:
+        for block in region.blocks:
+            total += points_of(block)
+            total += sum(points_inside(view.operation) for view in block.operations if view.operation.name in CONTROL)
     return total

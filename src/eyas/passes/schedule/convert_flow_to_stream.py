@@ -62,6 +62,10 @@ class _FunctionConversion:
             self._convert_dispatch(op, returned)
         elif flow.is_loop(op):
             self._convert_loop(op, returned)
+        elif flow.is_branch(op):
+            self._convert_branch(op, returned)
+        elif flow.is_while(op):
+            self._convert_while(op, returned)
         elif name == "flow.parameter":
             self.resources[op.value] = stream.ParameterOp(op.key, self.type).result
         elif name == "flow.state":
@@ -139,6 +143,47 @@ class _FunctionConversion:
             integers([n for value, row in zip(operands, reads, strict=False) for n in (*row, _row_bytes(value))]),
             integers([n for value, row in zip(results, rows, strict=False) for n in (*row, _row_bytes(value))]),
             integers(made for (made,) in states),
+            integers(access),
+        )
+
+    def _convert_branch(self, op: mlir.OpView, returned: list[mlir.Value]) -> None:
+        condition, *taken = op.operands
+        resources = [self._resource(value) for value in taken]
+        for result in op.results:
+            self.resources[result] = self._allocate(result, returned)
+            resources.append(self.resources[result])
+        stream.BranchOp(
+            condition,
+            [size for value in taken for size in dims_of(value)],
+            resources,
+            *op.operation.attributes[flow.BRANCHES],
+            i64_attribute(len(op.results)),
+            _places(taken),
+            integers([stream.READ] * len(taken) + [stream.WRITE] * len(op.results)),
+        )
+
+    def _convert_while(self, op: mlir.OpView, returned: list[mlir.Value]) -> None:
+        """Which buffer the last step has written is not known before: what is needed of it is copied."""
+        condition, *taken = op.operands
+        resources = [self._resource(value) for value in taken]
+        kind = mlir.StringAttr.get("transient")
+        resources.append(stream.AllocOp(index_constant(1), kind, self.type).result)
+        for value in taken[: len(op.results)]:
+            resources += [stream.AllocOp(_bytes_of(value), kind, self.type).result for _ in range(2)]
+        access = [stream.READ] * len(taken) + [stream.READ | stream.WRITE] * (1 + 2 * len(op.results))
+        kept = [number for number, value in enumerate(op.results) if list(value.uses)]
+        for number in kept:
+            resources.append(self._allocate(op.results[number], returned))
+            self.resources[op.results[number]] = resources[-1]
+            access.append(stream.WRITE)
+        stream.WhileOp(
+            condition,
+            [size for value in taken for size in dims_of(value)],
+            resources,
+            op.operation.attributes[flow.WHILE],
+            i64_attribute(len(op.results)),
+            integers(kept),
+            _places(taken),
             integers(access),
         )
 
@@ -286,6 +331,12 @@ def _bytes_of(value: mlir.Value) -> mlir.Value:
     for dim in dims_of(value):
         total = arith.MulIOp(total, dim).result
     return total
+
+
+def _places(values: list[mlir.Value]) -> mlir.DenseI64ArrayAttr:
+    """(number of the value, dimension) of each size that varies."""
+    places = [(number, dim) for number, value in enumerate(values) for _, dim in flow.dynamic_dims([value])]
+    return integers(number for place in places for number in place)
 
 
 def _row_bytes(value: mlir.Value) -> int:

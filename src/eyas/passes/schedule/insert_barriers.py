@@ -48,7 +48,7 @@ def _insert(block: mlir.Block, overlap: bool) -> None:
     for op in list(block.operations):
         ranges = _ranges(op)
         if ranges is None:
-            if op.operation.name in ("stream.load", "stream.loop"):
+            if op.operation.name in ("stream.load", *stream.HOST_CALLS):
                 wave = []  # the host waits
             continue
         if any(not overlap or one.conflicts(other) for one in ranges for other in wave):

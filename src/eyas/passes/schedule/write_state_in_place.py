@@ -186,7 +186,7 @@ def _users(resource: mlir.Value) -> list[mlir.Operation]:
 def _touches(op: mlir.Operation, resource: mlir.Value, writes: bool = False) -> bool:
     """Whether an op uses the buffer that `resource` is part of; with `writes`, whether it changes it."""
     root = _root(resource)
-    if op.name in ("stream.dispatch", "stream.loop") and writes:
+    if op.name in ("stream.dispatch", *stream.HOST_CALLS) and writes:
         view = op.opview
         return any(
             access & stream.WRITE and _root(one) == root

@@ -15,8 +15,7 @@ from eyas.errors import CompileError
 from eyas.ir import Pass, describe_location
 from eyas.ir.walk import entry_block, find_ops, functions
 from eyas.module.isa import Alloc, Element, Float
-from eyas.passes.schedule.plan_memory import ARENA_BYTES, LOWER_BOUND_BYTES
-from eyas.passes.vm.loop_steps import LoopSteps
+from eyas.passes.vm.host_calls import HostCalls
 
 _ARITH = {
     "arith.addi": "add",
@@ -100,7 +99,8 @@ class ConvertHalToVm(Pass):
         for executable_index, executable in enumerate(find_ops(module, "hal.executable")):
             for export_index, attribute in enumerate(executable.exports):
                 exports[attribute["name"].value] = (executable_index, export_index, attribute["grid"])
-        bodies = {op.body.value for op in find_ops(module, "hal.loop")}
+        bodies = {op.body.value for op in find_ops(module, "hal.loop", "hal.while")}
+        bodies |= {one.value for op in find_ops(module, "hal.branch") for one in (op.then, op.otherwise)}
         by_name = {mlir.StringAttr(one.attributes["sym_name"]).value: one for one in functions(module)}
         for name, function in by_name.items():
             if name not in bodies:
@@ -109,7 +109,7 @@ class ConvertHalToVm(Pass):
             by_name[name].operation.erase()
         for declared in list(module.body.operations):
             if declared.operation.name == "func.func" and not len(declared.operation.regions[0].blocks):
-                declared.operation.erase()  # what calls of loops were made with
+                declared.operation.erase()  # what calls of loops and branches were made with
 
 
 class _Conversion:
@@ -131,7 +131,7 @@ class _Conversion:
         self.block = new.add_entry_block()
         for op in list(entry_block(self.old).operations):
             with mlir.InsertionPoint(self.block), op.operation.location:
-                self._convert(op)
+                self.convert(op)
         self.old.operation.erase()
         new.attributes["sym_name"] = mlir.StringAttr.get(name)
 
@@ -145,21 +145,21 @@ class _Conversion:
     def constant(self, value: int) -> mlir.Value:
         return self.emit("const_i64", mlir.IntegerAttr.get(self.i64, value))
 
-    def _integer(self, value: int) -> mlir.IntegerAttr:
+    def integer(self, value: int) -> mlir.IntegerAttr:
         return mlir.IntegerAttr.get(self.i64, value)
 
-    def _map(self, values) -> list[mlir.Value]:
+    def registers(self, values) -> list[mlir.Value]:
         return [self.values[value] for value in values]
 
-    def _convert(self, op: mlir.OpView) -> None:
+    def convert(self, op: mlir.OpView) -> None:
         name = op.operation.name
         handler = getattr(self, "_" + name.replace(".", "_"), None)
         if handler is not None:
             made = handler(op)
         elif name in _ARITH:
-            made = self.emit(_ARITH[name], *self._map(op.operands))
+            made = self.emit(_ARITH[name], *self.registers(op.operands))
         elif name in _FLOAT:
-            made = self._rounded(op, self.emit(_FLOAT[name], *self._map(op.operands)))
+            made = self._rounded(op, self.emit(_FLOAT[name], *self.registers(op.operands)))
         else:
             where = describe_location(op.operation.location)
             raise CompileError(
@@ -179,7 +179,7 @@ class _Conversion:
     def _rounded(self, op, value: mlir.Value) -> mlir.Value:
         """A float as its type has it."""
         kind = _FLOAT_TYPES[str(op.results[0].type)]
-        return value if kind == Float.F64 else self.emit("fround", value, self._integer(kind))
+        return value if kind == Float.F64 else self.emit("fround", value, self.integer(kind))
 
     def _arith_fptosi(self, op):
         return self._narrowed(op, self.emit("ftoi", self.values[op.operands[0]]), "sext")
@@ -189,21 +189,21 @@ class _Conversion:
 
     def _narrowed(self, op, value: mlir.Value, kind: str) -> mlir.Value:
         width = op.results[0].type.width
-        return value if width >= 64 else self.emit(kind, value, self._integer(width))
+        return value if width >= 64 else self.emit(kind, value, self.integer(width))
 
     def _arith_bitcast(self, op):
         source, target, value = op.operands[0].type, op.results[0].type, self.values[op.operands[0]]
         if isinstance(source, mlir.FloatType):
-            value = self.emit("fpack", value, self._integer(_FLOAT_TYPES[str(source)]))
+            value = self.emit("fpack", value, self.integer(_FLOAT_TYPES[str(source)]))
         if isinstance(target, mlir.FloatType):
-            return self.emit("funpack", value, self._integer(_FLOAT_TYPES[str(target)]))
+            return self.emit("funpack", value, self.integer(_FLOAT_TYPES[str(target)]))
         return self._narrowed(op, value, "sext")
 
     def _arith_minnumf(self, op):
-        return self._preferring_numbers("fmin", *self._map(op.operands))
+        return self._preferring_numbers("fmin", *self.registers(op.operands))
 
     def _arith_maxnumf(self, op):
-        return self._preferring_numbers("fmax", *self._map(op.operands))
+        return self._preferring_numbers("fmax", *self.registers(op.operands))
 
     def _preferring_numbers(self, name: str, left: mlir.Value, right: mlir.Value) -> mlir.Value:
         both = self.emit(name, left, right)
@@ -217,14 +217,14 @@ class _Conversion:
         return self._rounded(op, self.emit("fdiv", self.constant(one), root))
 
     def _math_fpowi(self, op):
-        base, power = self._map(op.operands)
+        base, power = self.registers(op.operands)
         return self._rounded(op, self.emit("fpow", base, self.emit("itof", power)))
 
     def _arith_cmpf(self, op):
         name = _PREDICATES[op.attributes["predicate"].value]
         if name in ("false", "true"):
             return self.constant(int(name == "true"))
-        left, right = self._map(op.operands)
+        left, right = self.registers(op.operands)
         if name in _ORDERED:
             return self._ordered(name, left, right)
         return self.emit("xor", self._ordered(_UNORDERED[name], left, right), self.constant(1))
@@ -257,15 +257,15 @@ class _Conversion:
         value = self.values[op.operands[0]]
         if min(widths) >= 64:
             return value
-        return self.emit(kind, value, self._integer(min(widths)))
+        return self.emit(kind, value, self.integer(min(widths)))
 
     def _arith_cmpi(self, op):
         name, is_swapped = _COMPARE[op.attributes["predicate"].value]
-        left, right = self._map(op.operands)
+        left, right = self.registers(op.operands)
         return self.emit(name, right, left) if is_swapped else self.emit(name, left, right)
 
     def _arith_select(self, op):
-        return self.emit("select", *self._map(op.operands))
+        return self.emit("select", *self.registers(op.operands))
 
     def _cf_assert(self, op):
         vm.OPS["check"](self.values[op.operands[0]], op.attributes["msg"], [])
@@ -284,11 +284,11 @@ class _Conversion:
 
     def _hal_allocate(self, op):
         kind = Alloc.RESULT if op.kind.value == "result" else Alloc.TRANSIENT
-        return self.emit("buffer_alloc", self.values[op.bytes], self._integer(kind))
+        return self.emit("buffer_alloc", self.values[op.bytes], self.integer(kind))
 
     def _hal_pack(self, op):
         count = len(list(op.sizes))
-        made = vm.OPS["arena_pack"](self._map(op.sizes), op.lifetimes, self.i64, [self.i64] * count)
+        made = vm.OPS["arena_pack"](self.registers(op.sizes), op.lifetimes, self.i64, [self.i64] * count)
         for old, new in zip(op.operation.results, made.operation.results, strict=True):
             self.values[old] = new
         if op.max_bytes.value:
@@ -297,61 +297,23 @@ class _Conversion:
             vm.OPS["check"](self.emit("les", total, cap), message, [total, cap])
 
     def _hal_load(self, op):
-        element = self._integer(_ELEMENTS[op.element.value])
+        element = self.integer(_ELEMENTS[op.element.value])
         return self.emit("buffer_load", self.values[op.source], self.values[op.offset], element)
 
     def _hal_result(self, op):
-        vm.OPS["set_result"](op.attributes["index"], self.values[op.source], self._map(op.dims))
+        vm.OPS["set_result"](op.attributes["index"], self.values[op.source], self.registers(op.dims))
 
     def _hal_submit(self, op):
-        vm.OPS["submit"](self.values[op.command_buffer], self._map(op.table))
+        vm.OPS["submit"](self.values[op.command_buffer], self.registers(op.table))
 
     def _hal_loop(self, op):
-        function = self.by_name[op.body.value]
-        self._add_memory(function)
-        body = list(entry_block(function).operations)
-        arguments = {one.result: one.attributes["index"].value for one in body if one.operation.name == "hal.argument"}
-        results = {one.source: one.attributes["index"].value for one in body if one.operation.name == "hal.result"}
-        submissions = [one for one in body if one.operation.name == "hal.submit"]
-        elsewhere = ("hal.argument", "hal.result", "hal.submit", "func.return")
-        # All but the submissions is the same in every step.
-        for one in body:
-            if one.operation.name in elsewhere or (one.operation.results and one.operation.results[0] in results):
-                continue
-            with mlir.InsertionPoint(self.block), one.operation.location:
-                self._convert(one)
-        with mlir.InsertionPoint(self.block):
-            steps = LoopSteps(self, op)
-            head = mlir.Block.create_after(self.block)
-            done = mlir.Block.create_after(head)
-            first = steps.initial
-            for value in first:
-                head.add_argument(value.type, op.operation.location)
-            cf.BranchOp(first, head)
-        with mlir.InsertionPoint(head):
-            given, made, following = steps.one(list(head.arguments))
-            for one in submissions:
-                table = [
-                    given[arguments[buffer]]
-                    if buffer in arguments
-                    else made[results[buffer]]
-                    if buffer in results
-                    else self.values[buffer]
-                    for buffer in one.table
-                ]
-                vm.OPS["submit"](self.values[one.command_buffer], table)
-            more = self.emit("lts", following[0], self.constant(op.trips.value))
-            goes_on = vm.IsNonzeroOp(more, mlir.IntegerType.get_signless(1)).result
-            cf.CondBranchOp(goes_on, following, [], head, done)
-        self.block = done
+        HostCalls(self).loop(op)
 
-    def _add_memory(self, body: mlir.OpView) -> None:
-        """A loop has the arena of its body beside the program's."""
-        for key in (ARENA_BYTES, LOWER_BOUND_BYTES):
-            if key in body.attributes:
-                before = self.new.attributes[key].value if key in self.new.attributes else 0
-                total = before + mlir.IntegerAttr(body.attributes[key]).value
-                self.new.attributes[key] = mlir.IntegerAttr.get(self.i64, total)
+    def _hal_branch(self, op):
+        HostCalls(self).branch(op)
+
+    def _hal_while(self, op):
+        HostCalls(self).while_(op)
 
     def _func_return(self, op):
         vm.OPS["return"]()
@@ -361,17 +323,17 @@ class _Conversion:
         memo = op.memo.value
         if memo < 0:
             return self._record(op)
-        loaded = self.emit("global_load", self._integer(memo))
+        loaded = self.emit("global_load", self.integer(memo))
         recording = mlir.Block.create_after(self.block)
         done = mlir.Block.create_after(recording)
         is_null = vm.IsNullOp(loaded, mlir.IntegerType.get_signless(1)).result
         cf.CondBranchOp(is_null, [], [], recording, done)
         with mlir.InsertionPoint(recording):
-            vm.OPS["global_store"](self._integer(memo), self._record(op))
+            vm.OPS["global_store"](self.integer(memo), self._record(op))
             cf.BranchOp([], done)
         self.block = done
         with mlir.InsertionPoint(done):
-            self.values[op.result] = self.emit("global_load", self._integer(memo))
+            self.values[op.result] = self.emit("global_load", self.integer(memo))
         return None
 
     def _record(self, op) -> mlir.Value:
@@ -388,12 +350,12 @@ class _Conversion:
             vm.OPS["cmd_barrier"](self.command)
         elif name == "hal.dispatch":
             executable, export, grid = self.exports[op.callee.value]
-            constants = self._map(op.constants)
+            constants = self.registers(op.constants)
             counts = [self._workgroups(axis, constants) for axis in grid]
             counts += [self.constant(1)] * (3 - len(counts))
             refs, ranges = self._binding_operands(op)
             vm.OPS["cmd_dispatch"](
-                self.command, self._integer(executable), self._integer(export), *counts, constants, refs, ranges,
+                self.command, self.integer(executable), self.integer(export), *counts, constants, refs, ranges,
                 op.slots, op.access,
             )  # fmt: skip
         elif name == "hal.copy":
@@ -410,7 +372,7 @@ class _Conversion:
         ranges = []
         for offset, length in zip(op.offsets, op.lengths, strict=True):
             ranges += [self.values[offset], self.values[length]]
-        return self._map(op.buffers), ranges
+        return self.registers(op.buffers), ranges
 
     def _workgroups(self, axis: mlir.Attribute, constants: list[mlir.Value]) -> mlir.Value:
         """ceil(extent / piece), the extent being a product of push constants."""

@@ -44,9 +44,9 @@ class LoopSteps:
         first = reads + states + shared
         self.rows = {made: _Row(ranges[first + i][:2], *one) for i, (made, *one) in enumerate(_groups(op.rows, 4))}
         self.next = list(op.states)
-        starts = [self._part(*one) for one in ranges[reads : reads + states]]
-        self.fixed = [self._part(*one) for one in ranges[reads + states : reads + states + shared]]
-        turns = iter([self._part(*one) for one in ranges[reads + states + shared + rows :]])
+        starts = [part_of(emitter, *one) for one in ranges[reads : reads + states]]
+        self.fixed = [part_of(emitter, *one) for one in ranges[reads + states : reads + states + shared]]
+        turns = iter([part_of(emitter, *one) for one in ranges[reads + states + shared + rows :]])
         self.initial = [emitter.constant(0)]
         for start, made in zip(starts, self.next, strict=True):
             self.initial.append(start)
@@ -77,12 +77,14 @@ class LoopSteps:
         place = emit("add", place, offset)
         return emit("buffer_view", buffer, place, constant(row.size))
 
-    def _part(self, buffer: mlir.Value, offset: mlir.Value, length: mlir.Value) -> mlir.Value:
-        values = self.emitter.values
-        owner = length.owner
-        if owner.name == "arith.constant" and owner.attributes["value"].value == -1:
-            return values[buffer]  # all of it
-        return self.emitter.emit("buffer_view", values[buffer], values[offset], values[length])
+
+def part_of(emitter: Emitter, buffer: mlir.Value, offset: mlir.Value, length: mlir.Value) -> mlir.Value:
+    """The register of a range of a buffer."""
+    values = emitter.values
+    owner = length.owner
+    if owner.name == "arith.constant" and owner.attributes["value"].value == -1:
+        return values[buffer]  # all of it
+    return emitter.emit("buffer_view", values[buffer], values[offset], values[length])
 
 
 def _groups(numbers: object, size: int) -> list[tuple[int, ...]]:

@@ -84,3 +84,21 @@ func.func @views() {
   "stream.copy"(%u, %s) : (!stream.resource, !stream.resource) -> ()
   return
 }
+
+// Branches and loops until data say so come after the work before them, as loops do.
+// CHECK-LABEL: func.func @calls
+func.func @calls() {
+  // CHECK: [[C64:%.*]] = arith.constant 64
+  %c64 = arith.constant 64 : index
+  %true = arith.constant true
+  %x = "stream.argument"() {index = 0 : i64} : () -> !stream.resource
+  %a = "stream.alloc"(%c64) {kind = "result"} : (index) -> !stream.resource
+  %f = "stream.alloc"(%c64) {kind = "transient"} : (index) -> !stream.resource
+  // CHECK: "hal.submit"
+  "stream.copy"(%x, %a) : (!stream.resource, !stream.resource) -> ()
+  // CHECK: "hal.branch"({{.*}}, [[C64]], {{.*}}) {made = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 2, 2, 2>, otherwise = @no, places = array<i64: 0, 1>, then = @yes}
+  "stream.branch"(%true, %c64, %x, %a) {then = @yes, otherwise = @no, made = 1 : i64, places = array<i64: 0, 1>, access = array<i64: 1, 2>, operandSegmentSizes = array<i32: 1, 1, 2>} : (i1, index, !stream.resource, !stream.resource) -> ()
+  // CHECK: "hal.while"({{.*}}body = @step, kept = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0, 5, 5, 5>, places = array<i64>, states = 1
+  "stream.while"(%true, %x, %f, %f, %f, %a) {body = @step, states = 1 : i64, kept = array<i64: 0>, places = array<i64>, access = array<i64: 1, 3, 3, 3, 2>, operandSegmentSizes = array<i32: 1, 0, 5>} : (i1, !stream.resource, !stream.resource, !stream.resource, !stream.resource, !stream.resource) -> ()
+  return
+}

@@ -62,3 +62,49 @@ func.func private @loop_steps(tensor<4x2xf32>, tensor<2xf32>, tensor<3xf32>) -> 
 func.func private @step(%x: tensor<2xf32>, %h: tensor<2xf32>, %c: tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
   return %h, %c : tensor<2xf32>, tensor<3xf32>
 }
+
+// A branch is given the sizes that vary, and writes what leaves the program where it is to be.
+// CHECK-LABEL: func.func @branch()
+func.func @branch(%c: tensor<i1>, %x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  // CHECK-DAG: [[X:%.*]] = "stream.argument"() {index = 1
+  // CHECK-DAG: [[ROWS:%.*]] = "stream.argument_dim"() {dim = 0 : i64, index = 1
+  // CHECK: [[GO:%.*]] = arith.trunci
+  // CHECK: [[R:%.*]] = "stream.alloc"({{.*}}) {kind = "result"}
+  // CHECK: "stream.branch"([[GO]], [[ROWS]], [[X]], [[R]])
+  // CHECK-SAME: access = array<i64: 1, 2>, made = 1 : i64, {{.*}}otherwise = @other, places = array<i64: 0, 0>, then = @one
+  %c0 = arith.constant 0 : index
+  %rows = tensor.dim %x, %c0 : tensor<?x2xf32>
+  %go = tensor.extract %c[] : tensor<i1>
+  %r = call @either(%go, %x) {flow.branches = [@one, @other]} : (i1, tensor<?x2xf32>) -> tensor<?x2xf32>
+  "flow.tie_shape"(%r, %rows) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<?x2xf32>, index) -> ()
+  return %r : tensor<?x2xf32>
+}
+func.func private @either(i1, tensor<?x2xf32>) -> tensor<?x2xf32>
+func.func private @one(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  return %x : tensor<?x2xf32>
+}
+func.func private @other(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  return %x : tensor<?x2xf32>
+}
+
+// A loop until its step says that it is over: a byte for that, two buffers for each state, and what is needed of them.
+// CHECK-LABEL: func.func @until()
+func.func @until(%c: tensor<i1>, %i: tensor<i64>, %x: tensor<3xf32>) -> tensor<3xf32> {
+  // CHECK: [[GO:%.*]] = arith.trunci
+  // CHECK: [[FLAG:%.*]] = "stream.alloc"({{.*}}) {kind = "transient"}
+  // CHECK: [[I0:%.*]] = "stream.alloc"({{.*}}) {kind = "transient"}
+  // CHECK: [[I1:%.*]] = "stream.alloc"({{.*}}) {kind = "transient"}
+  // CHECK: [[X0:%.*]] = "stream.alloc"({{.*}}) {kind = "transient"}
+  // CHECK: [[X1:%.*]] = "stream.alloc"({{.*}}) {kind = "transient"}
+  // CHECK: [[R:%.*]] = "stream.alloc"({{.*}}) {kind = "result"}
+  // CHECK: "stream.while"([[GO]], {{%.*}}, {{%.*}}, [[FLAG]], [[I0]], [[I1]], [[X0]], [[X1]], [[R]])
+  // CHECK-SAME: access = array<i64: 1, 1, 3, 3, 3, 3, 3, 2>, body = @next, kept = array<i64: 1>, {{.*}}states = 2
+  %go = tensor.extract %c[] : tensor<i1>
+  %r:2 = call @steps(%go, %i, %x) {flow.while = @next} : (i1, tensor<i64>, tensor<3xf32>) -> (tensor<i64>, tensor<3xf32>)
+  return %r#1 : tensor<3xf32>
+}
+func.func private @steps(i1, tensor<i64>, tensor<3xf32>) -> (tensor<i64>, tensor<3xf32>)
+func.func private @next(%i: tensor<i64>, %x: tensor<3xf32>) -> (tensor<i1>, tensor<i64>, tensor<3xf32>) {
+  %no = "flow.parameter"() {key = "no"} : () -> tensor<i1>
+  return %no, %i, %x : tensor<i1>, tensor<i64>, tensor<3xf32>
+}

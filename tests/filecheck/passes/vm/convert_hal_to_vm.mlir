@@ -106,3 +106,104 @@ func.func private @step() {
   "hal.result"(%r, %c8) {index = 0 : i64, operandSegmentSizes = array<i32: 1, 1>} : (!hal.buffer, index) -> ()
   return
 }
+
+// One of two functions runs, on the same buffers.
+// CHECK-LABEL: func.func @branch
+func.func @branch() {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %true = arith.constant true
+  %x = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer
+  %r = "hal.allocate"(%c8) {kind = "result"} : (index) -> !hal.buffer
+  // CHECK: [[X:%.*]] = "vm.buffer_view"
+  // CHECK: [[R:%.*]] = "vm.buffer_view"
+  // CHECK: cf.cond_br {{%.*}}, ^[[YES:.*]], ^[[NO:.*]]
+  // CHECK: ^[[YES]]:
+  // CHECK: "vm.submit"({{%.*}}, [[X]], [[R]])
+  // CHECK: cf.br ^[[DONE:.*]]
+  // CHECK: ^[[NO]]:
+  // CHECK: "vm.submit"({{%.*}}, [[X]], [[R]])
+  // CHECK: cf.br ^[[DONE]]
+  // CHECK: ^[[DONE]]:
+  "hal.branch"(%true, %x, %r, %c0, %c0, %c8, %c8) {then = @yes, otherwise = @no, made = 1 : i64, places = array<i64>, operandSegmentSizes = array<i32: 1, 0, 2, 2, 2>} : (i1, !hal.buffer, !hal.buffer, index, index, index, index) -> ()
+  return
+}
+// CHECK-NOT: @yes
+func.func private @yes() {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %x = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer
+  %r = "hal.allocate"(%c8) {kind = "result"} : (index) -> !hal.buffer
+  %0 = "hal.record"() ({
+    "hal.copy"(%c0, %c0, %c8, %c8) {slots = array<i64: 0, 1>, operandSegmentSizes = array<i32: 0, 2, 2>} : (index, index, index, index) -> ()
+    "hal.end"() : () -> ()
+  }) {memo = -1 : i64, slots = 2 : i64} : () -> !hal.command_buffer
+  "hal.submit"(%0, %x, %r) {operandSegmentSizes = array<i32: 1, 2>} : (!hal.command_buffer, !hal.buffer, !hal.buffer) -> ()
+  "hal.result"(%r, %c8) {index = 0 : i64, operandSegmentSizes = array<i32: 1, 1>} : (!hal.buffer, index) -> ()
+  return
+}
+// CHECK-NOT: @no
+func.func private @no() {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %x = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer
+  %r = "hal.allocate"(%c8) {kind = "result"} : (index) -> !hal.buffer
+  %0 = "hal.record"() ({
+    "hal.copy"(%c0, %c0, %c8, %c8) {slots = array<i64: 0, 1>, operandSegmentSizes = array<i32: 0, 2, 2>} : (index, index, index, index) -> ()
+    "hal.end"() : () -> ()
+  }) {memo = -1 : i64, slots = 2 : i64} : () -> !hal.command_buffer
+  "hal.submit"(%0, %x, %r) {operandSegmentSizes = array<i32: 1, 2>} : (!hal.command_buffer, !hal.buffer, !hal.buffer) -> ()
+  "hal.result"(%r, %c8) {index = 0 : i64, operandSegmentSizes = array<i32: 1, 1>} : (!hal.buffer, index) -> ()
+  return
+}
+
+// A step is recorded once; it runs as long as the byte says so, on buffers that take turns. The last value is copied.
+// CHECK-LABEL: func.func @until
+func.func @until() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %true = arith.constant true
+  %x = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer
+  %f = "hal.allocate"(%c1) {kind = "transient"} : (index) -> !hal.buffer
+  %a = "hal.allocate"(%c8) {kind = "transient"} : (index) -> !hal.buffer
+  %b = "hal.allocate"(%c8) {kind = "transient"} : (index) -> !hal.buffer
+  %r = "hal.allocate"(%c8) {kind = "result"} : (index) -> !hal.buffer
+  // CHECK: [[X:%.*]] = "vm.buffer_view"
+  // CHECK: [[F:%.*]] = "vm.buffer_view"
+  // CHECK: [[A:%.*]] = "vm.buffer_view"
+  // CHECK: [[B:%.*]] = "vm.buffer_view"
+  // CHECK: [[R:%.*]] = "vm.buffer_view"
+  // CHECK: "vm.cmd_end"
+  // CHECK: cf.br ^[[HEAD:.*]]({{%.*}}, [[X]], [[A]], [[B]]
+  // CHECK: ^[[HEAD]]([[GO:%.*]]: i64, [[NOW:%.*]]: !vm.ref, [[NEXT:%.*]]: !vm.ref, [[SPARE:%.*]]: !vm.ref):
+  // CHECK: "vm.is_nonzero"([[GO]])
+  // CHECK: cf.cond_br {{%.*}}, ^[[BODY:.*]], ^[[DONE:.*]]
+  // CHECK: ^[[BODY]]:
+  // CHECK: "vm.submit"({{%.*}}, [[NOW]], [[NEXT]], [[F]])
+  // CHECK: [[MORE:%.*]] = "vm.buffer_load"([[F]]
+  // CHECK: cf.br ^[[HEAD]]([[MORE]], [[NEXT]], [[SPARE]], [[NEXT]]
+  // CHECK: ^[[DONE]]:
+  // CHECK: "vm.cmd_copy"
+  // CHECK: "vm.submit"({{%.*}}, [[NOW]], [[R]])
+  "hal.while"(%true, %x, %f, %a, %b, %r, %c0, %c0, %c0, %c0, %c0, %c8, %c1, %c8, %c8, %c8) {body = @again, states = 1 : i64, kept = array<i64: 0>, places = array<i64>, operandSegmentSizes = array<i32: 1, 0, 5, 5, 5>} : (i1, !hal.buffer, !hal.buffer, !hal.buffer, !hal.buffer, !hal.buffer, index, index, index, index, index, index, index, index, index, index) -> ()
+  return
+}
+// CHECK-NOT: @again
+func.func private @again() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %x = "hal.argument"() {index = 0 : i64} : () -> !hal.buffer
+  %go = "hal.allocate"(%c1) {kind = "result"} : (index) -> !hal.buffer
+  %r = "hal.allocate"(%c8) {kind = "result"} : (index) -> !hal.buffer
+  %0 = "hal.record"() ({
+    "hal.copy"(%c0, %c0, %c8, %c8) {slots = array<i64: 0, 1>, operandSegmentSizes = array<i32: 0, 2, 2>} : (index, index, index, index) -> ()
+    "hal.copy"(%c0, %c0, %c1, %c1) {slots = array<i64: 0, 2>, operandSegmentSizes = array<i32: 0, 2, 2>} : (index, index, index, index) -> ()
+    "hal.end"() : () -> ()
+  }) {memo = -1 : i64, slots = 3 : i64} : () -> !hal.command_buffer
+  "hal.submit"(%0, %x, %r, %go) {operandSegmentSizes = array<i32: 1, 3>} : (!hal.command_buffer, !hal.buffer, !hal.buffer, !hal.buffer) -> ()
+  "hal.result"(%go) {index = 0 : i64, operandSegmentSizes = array<i32: 1, 0>} : (!hal.buffer) -> ()
+  "hal.result"(%r, %c8) {index = 1 : i64, operandSegmentSizes = array<i32: 1, 1>} : (!hal.buffer, index) -> ()
+  return
+}

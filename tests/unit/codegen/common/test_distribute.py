@@ -78,3 +78,10 @@ def test_rows_of_unknown_number_are_cut_by_the_work_of_all_nests():
     (alone,) = cut(loops, (0,), {}, None, ELEMENTS, 2)
     (together,) = cut(loops, (0,), {}, None, ELEMENTS, 2, [walk])
     assert (alone.tile, together.tile) == (327, 20)
+
+
+def test_little_work_beside_a_loop_of_unknown_extent_stays_together():
+    (axis,) = cut(sizes("n", 40), (0, 1), {1: 16}, None, ELEMENTS, 2)
+    assert axis == GridAxis(0, 32_768 // 40)
+    axes = cut(sizes("n", 4, 1000), (0, 1, 2), {}, None, ELEMENTS, 64)
+    assert 4000 / workgroups(sizes(1, 4, 1000), axes) >= ELEMENTS.least

@@ -14,7 +14,9 @@ from eyas.codegen.common.bufferize import bufferize, inline_body
 from eyas.codegen.common.strategies.loops import PlainLoops
 from eyas.codegen.llvm_cpu.interface import BAD_DATA, Interface, new_status, report
 from eyas.codegen.llvm_cpu.loop_order import order_loops
+from eyas.codegen.llvm_cpu.outer_loops import keep_outer_loops
 from eyas.codegen.llvm_cpu.strategies.base import Strategy
+from eyas.ir import run_upstream
 from eyas.ir.walk import find_ops
 
 
@@ -31,6 +33,8 @@ class Loops(PlainLoops, Strategy):
             interface.finish()
         order_loops(module)
         _lower_asserts_after(module)
+        run_upstream(module, "convert-linalg-to-loops")
+        keep_outer_loops(module)
 
 
 def _lower_asserts_after(module: mlir.Module) -> None:

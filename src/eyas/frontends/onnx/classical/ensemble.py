@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from eyas.errors import FrontendError
 from eyas.passes.input.convert_trees import COLUMN_BITS, FARTHEST
 
 # What another loop over trees costs, in steps of a walk; trees of similar depth are walked together.
 _LOOP_STEPS = 256
 # Ensembles of more steps for a row are cut into parts that several workers walk, so that one row is fast too.
 _PART_STEPS, _MOST_PARTS = 1 << 15, 16
+_MOST_COLUMNS = 1 << 31  # that a node's link can name
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Walks:
     missing: bool
     wide: bool
     parts: int
+    columns: int
+    """How many columns rows have at least: all that nodes look at."""
     twice: bool
     """Whether rows have all columns again with -inf for NaN, which goes where small numbers go. Nodes that send NaN
     there look at those: that costs nothing in each step."""
@@ -106,6 +110,8 @@ def make_walks(forest: Forest, empty: float) -> Walks:
     distances = np.array([distance for tree in trees for _, distance in tree] + [0], np.int64)
     columns = 1 if apart else forest.targets
     inner = [(place, node) for place, node in enumerate(nodes) if isinstance(node, Test)]
+    if wrong := [node.column for _, node in inner if not 0 <= node.column < _MOST_COLUMNS]:
+        raise FrontendError(f"a node of a decision tree looks at column {wrong[0]}, which no table has")
     interval = any(node.low != -np.inf for _, node in inner)
     missing = any(node.nan_is_inside for _, node in inner)
     twice = missing and not interval and forest.width is not None
@@ -120,7 +126,7 @@ def make_walks(forest: Forest, empty: float) -> Walks:
     table = _nodes(inner, distances, forest.dtype, interval, wide)
     values = _values(forest, nodes, columns, empty)
     deepest = [max(depths[tree] for tree in chosen) for chosen in classes]
-    return Walks(table, values, roots, deepest, interval, missing and not twice, wide, parts, twice)
+    return Walks(table, values, roots, deepest, interval, missing and not twice, wide, parts, farthest + 1, twice)
 
 
 def _table_of(groups: list[list[int]], parts: int, nothing: int) -> np.ndarray:

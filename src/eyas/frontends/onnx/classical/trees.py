@@ -168,7 +168,7 @@ def _walk(x: str, forest: Forest, how: str, b: Builder) -> str:
     if walks.twice:
         lowest = b.constant(-np.inf, forest.dtype)
         x = b.add("Concat", x, b.add("Where", b.add("IsNaN", x), lowest, x), axis=1)
-    options = {name: int(getattr(walks, name)) for name in ("interval", "missing", "wide")}
+    options = {name: int(getattr(walks, name)) for name in ("interval", "missing", "wide", "columns")}
     roots = [b.constant(table) for table in walks.roots]
     operands = (b.constant(walks.table), b.constant(walks.values), *roots)
     total = b.add("EyasTrees", x, *operands, domain=DOMAIN, combine=combine, depths=list(walks.depths), **options)

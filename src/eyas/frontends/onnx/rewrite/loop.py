@@ -17,6 +17,7 @@ from onnx import helper
 from eyas.errors import UnsupportedOpError
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
 from eyas.frontends.onnx.subgraphs import FINAL_LOOP, all_graphs, own_results
+from eyas.frontends.onnx.types import DOMAIN
 
 _LAST = np.iinfo(np.int64).max
 # Rows that are reserved for a scan output: beyond this a trip count is not a bound but "for ever".
@@ -87,10 +88,9 @@ class _Body:
         self.state_types = [scalar, *(self.types[value.name] for value in self.old.input[2:]), *buffers]
         for value in values[1 + self.carried :]:
             row = self._as_row(value.name, b)
-            place = self.add("Expand", counter, self.add("Shape", row))
             rows = f"{self.prefix}_rows_{value.name}"
             self.inputs.append(rows)
-            self.outputs.append(self.add("ScatterElements", rows, place, row, axis=0))
+            self.outputs.append(self.add("EyasSetrow", rows, counter, row, domain=DOMAIN))
 
     def _as_row(self, value: str, b: Builder) -> str:
         shape = _static(self.types[value])

@@ -321,7 +321,8 @@ def _replace_nodes(model: OnnxModel, graph: onnx.GraphProto, rule: Rule, tables:
         graph.node.extend(nodes)
         known = {opset.domain for opset in model.proto.opset_import}
         model.proto.opset_import.extend(
-            helper.make_opsetid(domain, 1) for domain in {node.domain for node in nodes} - known - {"", "ai.onnx"}
+            helper.make_opsetid(domain, 1)
+            for domain in {node.domain for node in all_nodes(graph)} - known - {"", "ai.onnx"}
         )
     return changed
 

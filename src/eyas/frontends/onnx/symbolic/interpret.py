@@ -19,13 +19,16 @@ from eyas.frontends.onnx.symbolic.values import (
     array_of,
     elements_of,
     evaluate,
+    fits,
     kind_of,
 )
 
 # What a loop carries is joined with what enters it until nothing changes; sizes that change are unknown at once.
 _ROUNDS = 4
-# Operators of ours that give each element of their operand another one.
-_SAME_SHAPE = ("EyasBitcast", "EyasConvert", "EyasDecode", "EyasEncode", "EyasNarrow", "EyasRandom", "EyasWiden")
+# Operators of ours whose result has the shape of their first operand.
+_SAME_SHAPE = frozenset(
+    "EyasBitcast EyasConvert EyasDecode EyasEncode EyasNarrow EyasRandom EyasSetrow EyasWiden".split()
+)
 
 
 @dataclass
@@ -150,7 +153,7 @@ class _Walk:
             dims = shape
         if elements is not None:
             dims = list(elements.shape)
-        if elements is not None and kind_of(tensor.elem_type) is None:
+        if elements is not None and (kind_of(tensor.elem_type) is None or not fits(elements, tensor.elem_type)):
             elements = None
         return Value(tensor.elem_type, None if dims is None else self.filled(name, dims), elements)
 

@@ -49,6 +49,14 @@ def elements_of(array: np.ndarray) -> Elements:
     return result
 
 
+def fits(elements: Elements, data_type: int) -> bool:
+    """Whether the integers among the elements are numbers of the type: expressions have no largest one."""
+    if data_type not in _INTEGERS:
+        return True
+    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(data_type))
+    return all(limits.min <= one <= limits.max for one in elements.flat if isinstance(one, int))
+
+
 def array_of(elements: Elements, data_type: int) -> np.ndarray:
     """Elements that are numbers as an array of the type that the graph has."""
     return np.array(elements.tolist(), helper.tensor_dtype_to_np_dtype(data_type)).reshape(elements.shape)
@@ -316,6 +324,8 @@ def _reduce(op: str, call: _Call) -> Elements:
     integer |= {name: partial(ex.extreme, name) for name in ("min", "max")}
     combine = integer[op] if call.kind == "i64" else partial(_calculate, op, call.kind)
     result = data
+    if 0 in data.shape:
+        raise _Unknown
     for axis in along:
         parts = np.split(result, result.shape[axis], axis)
         total = parts[0]
