@@ -383,6 +383,8 @@ def gradients(function: Callable[..., Any], *args: torch.Tensor) -> tuple[Any, l
         (lambda x: torch.kthvalue(x, 2).values * 3, (ROWS,)),
         (lambda x: x.scatter_add(-1, torch.zeros(5, 3, dtype=I64), x * 2), (ROWS,)),
         (lambda x: x.unsqueeze(0).squeeze(0).exp(), (ROWS / 10,)),
+        (lambda x: torch.cat([x[0], x[0].gather(0, torch.zeros(2, 0, dtype=I64)).sum().reshape(1)]), (ROWS,)),
+        (lambda x: x.index_fill(0, torch.tensor([2, 0]), x.sum()), (ROWS,)),
         (lambda x: F.cross_entropy(x, torch.tensor([0, 1, 2, 0, 1])), (ROWS,)),
     ],
 )

@@ -12,6 +12,9 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 
+_SCATTERS = (aten.scatter.src, aten.scatter.value, aten.scatter_add.default, aten.scatter_reduce.two)
+
+
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
@@ -25,6 +28,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.masked_scatter.default: masked_scatter,
         aten.new_empty_strided.default: lambda x, size, stride, **options: zeros(size, **{"dtype": x.dtype, **options}),
         aten.nonzero_static.default: nonzero_static,
+        **dict.fromkeys(_SCATTERS, place_nothing),
         aten.scatter.reduce: scatter_reduce,
         aten.scatter.value_reduce: lambda x, dim, index, value, *, reduce: scatter_reduce(
             x, dim, index, torch.full(index.shape, value, dtype=x.dtype, device=x.device), reduce=reduce
@@ -77,6 +81,12 @@ def nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
         columns.append(torch.div(found, stride, rounding_mode="floor") % length)
         stride *= length
     return torch.where(found.unsqueeze(-1) < 0, fill_value, torch.stack(columns[::-1], -1))
+
+
+def place_nothing(x: Tensor, dim: int, index: Tensor, *values: Any, **options: Any) -> Tensor:
+    """No places, in whatever shape: what is written to stays as it is."""
+    is_empty = any(isinstance(size, int) and size == 0 for size in index.shape)
+    return x.clone() if is_empty else NotImplemented
 
 
 def scatter_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, *, reduce: str) -> Tensor:

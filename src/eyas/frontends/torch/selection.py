@@ -19,6 +19,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         aten._cdist_forward.default: distances,
         aten._pdist_forward.default: pairwise_distances,
+        aten._unique.default: lambda x, *choices, **named: unique(x, *choices, **named)[:2],
         aten._unique2.default: unique,
         aten.cummax.default: lambda x, dim: running_extreme(x, dim, torch.ge),
         aten.cummin.default: lambda x, dim: running_extreme(x, dim, torch.le),
