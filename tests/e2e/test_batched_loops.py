@@ -15,20 +15,12 @@ def has_loop(module) -> bool:
     return any("_for_" in kernel["name"] or "_while_" in kernel["name"] for kernel in module.manifest["kernels"])
 
 
-def check_onnx(text: str, *calls, batched: bool = True, rtol: float = 1e-5, **options) -> None:
+def check_onnx(text: str, *calls, batched: bool = True, **options) -> None:
     """Compiles once; every call must agree with ONNX Runtime."""
-    onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
-    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
-    module = eyas.compile(model, **options)
-    session = runtime.InferenceSession(model.SerializeToString())
-    names = [value.name for value in model.graph.input]
-    for arguments in calls:
-        results = module(*arguments)
-        results = results if isinstance(results, (tuple, list)) else [results]
-        for got, want in zip(results, session.run(None, dict(zip(names, arguments, strict=True))), strict=True):
-            assert np.asarray(got).shape == want.shape and np.asarray(got).dtype == want.dtype
-            np.testing.assert_allclose(np.asarray(got), want, rtol=rtol, atol=1e-6)
-    assert has_loop(module) != batched
+    pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    from tests.tools.onnx_texts import check_text
+
+    assert has_loop(check_text(text, *calls, opset=17, **options)) != batched
 
 
 def normal(*shape: int) -> np.ndarray:

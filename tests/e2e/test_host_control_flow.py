@@ -7,9 +7,9 @@ import functools
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
-from onnx import parser  # noqa: E402
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+from tests.tools.onnx_texts import check_text  # noqa: E402
 
 import eyas  # noqa: E402
 from eyas.errors import CallError  # noqa: E402
@@ -32,20 +32,10 @@ def check(tmp_path):
     """Compiles; every call must agree with ONNX Runtime, and the host program runs as many functions as are said."""
 
     def check_one(text: str, *calls, functions: int, **options) -> eyas.Module:
-        model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
-        module = eyas.compile(model, disable=["speculate-branches"], cache=False, dump_phases=tmp_path, **options)
+        options = {"disable": ["speculate-branches"], "cache": False, "dump_phases": tmp_path, **options}
+        module = check_text(text, *calls, opset=17, atol=1e-5, **options)
         (dump,) = tmp_path.glob("*optimize*.mlir")
         assert dump.read_text().count("flow.branches") + dump.read_text().count("flow.while") == functions
-        session = runtime.InferenceSession(model.SerializeToString())
-        names = [value.name for value in model.graph.input]
-        for arguments in calls:
-            arguments = [np.asarray(argument) for argument in arguments]
-            results = module(*arguments)
-            results = results if isinstance(results, (tuple, list)) else [results]
-            for got, want in zip(results, session.run(None, dict(zip(names, arguments, strict=True))), strict=True):
-                got = np.asarray(got)
-                assert got.shape == want.shape and got.dtype == want.dtype
-                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
         return module
 
     return check_one

@@ -5,25 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
-from onnx import parser  # noqa: E402
-
-import eyas  # noqa: E402
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+from tests.tools.onnx_texts import check_text  # noqa: E402
 
 RANDOM = np.random.default_rng(3)
 SIZES = [(height, width) for height in (3, 4, 7) for width in (5, 6, 8)]
 
 
 def check(text: str, *calls) -> None:
-    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
-    module, session = eyas.compile(model), runtime.InferenceSession(model.SerializeToString())
-    names = [value.name for value in model.graph.input]
-    for arguments in calls:
-        (want,) = session.run(None, dict(zip(names, arguments, strict=True)))
-        got = np.asarray(module(*arguments))
-        assert got.shape == want.shape and got.dtype == want.dtype
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    check_text(text, *calls, opset=17, atol=1e-5)
 
 
 def images() -> list[np.ndarray]:

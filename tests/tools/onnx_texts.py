@@ -19,11 +19,12 @@ def text_model(text: str, opset: int = 18) -> onnx.ModelProto:
 
 
 def check_text(
-    text: str, *calls: Sequence[Any], opset: int = 18, target: str = "llvm-cpu", rtol: float = 1e-5, atol: float = 1e-6
+    text: str, *calls: Sequence[Any], opset: int = 18, rtol: float = 1e-5, atol: float = 1e-6, **options: Any
 ) -> Any:
-    """The compiled module; all results of each call must agree with ONNX Runtime's, in shape and type too."""
+    """The compiled module; all results of each call must agree with ONNX Runtime's, in shape and type too. `options`
+    are those of `eyas.compile`."""
     model = text_model(text, opset)
-    module = eyas.compile(model, target=target)
+    module = eyas.compile(model, **options)
     session = onnxruntime.InferenceSession(model.SerializeToString())
     names = [value.name for value in model.graph.input]
     for call in calls:
