@@ -125,21 +125,26 @@ def run_upstream(module: mlir.Module, passes: str) -> None:
         _manager(module.context, passes).run(module.operation)
 
 
+_KEPT = frozenset(("canonicalize", "cse", "linalg-generalize-named-ops", "lower-affine", "symbol-dce"))
+"""Passes that keep nothing of a module which they ran on. Others do: `convert-math-to-funcs` has its functions."""
+
+
 def _manager(context: mlir.Context, passes: str) -> PassManager:
-    """The pass manager of a pipeline. It is kept with the context that it belongs to, because `canonicalize` collects
+    """The pass manager of a pipeline. One of simplifications is kept with its context, because `canonicalize` collects
     the patterns of all dialects when a manager first runs, which takes longer than simplifying a small dispatch."""
     known: dict[str, PassManager] = vars(context).setdefault("eyas_pass_managers", {})
-    if passes not in known:
-        try:
-            known[passes] = PassManager.parse(f"builtin.module({passes})")
-        except ValueError as error:
-            detail = str(error).partition("\n")[0].rpartition("error: ")[2].removeprefix("<Pass-Options-Parser>: ")
-            raise UsageError(
-                f"cannot parse the pass pipeline '{passes}': {detail}; `eyas opt --list` shows ours"
-            ) from None
-        # Verifying after every upstream pass would double compile time; phases verify at their ends.
-        known[passes].enable_verifier(False)
-    return known[passes]
+    if passes in known:
+        return known[passes]
+    try:
+        manager = PassManager.parse(f"builtin.module({passes})")
+    except ValueError as error:
+        detail = str(error).partition("\n")[0].rpartition("error: ")[2].removeprefix("<Pass-Options-Parser>: ")
+        raise UsageError(f"cannot parse the pass pipeline '{passes}': {detail}; `eyas opt --list` shows ours") from None
+    # Verifying after every upstream pass would double compile time; phases verify at their ends.
+    manager.enable_verifier(False)
+    if all(name in _KEPT for name, _ in _split_pipeline(passes)):
+        known[passes] = manager
+    return manager
 
 
 def _split_pipeline(text: str) -> Iterable[tuple[str, str]]:
