@@ -27,10 +27,6 @@ _EXACT_F16_BITS = 11
 """Integers of so many bits are numbers of f16, all of them."""
 
 
-_ROUND_EACH = ""
-"""Where `_round_each` comes among the passes."""
-
-
 def pipeline(target: Target) -> tuple[str, ...]:
     """The upstream passes, in the order that leaves nothing behind."""
     narrow = ["bf16"] if target.has_f16_arith else ["bf16", "f16"]
@@ -44,7 +40,6 @@ def pipeline(target: Target) -> tuple[str, ...]:
         # Narrow floats compute in f32: one rounding per op, the same on every machine, and no library calls.
         "math-extend-to-supported-types{target-type=f32}",
         f"arith-emulate-unsupported-floats{{source-types={','.join(narrow)} target-type=f32}}",
-        _ROUND_EACH,
         # Math: integer and mixed powers as loops, complex as pairs, the rest as intrinsics, and libm for what has none.
         "convert-math-to-funcs{min-width-of-fpowi-exponent=1}",
         "convert-complex-to-standard",
@@ -66,6 +61,8 @@ def pipeline(target: Target) -> tuple[str, ...]:
         "convert-cf-to-llvm",
         "convert-ub-to-llvm",
         "reconcile-unrealized-casts",
+        "canonicalize",
+        "cse",
     )
 
 
@@ -76,12 +73,7 @@ def lower_to_llvm(module: mlir.Module, target: Target) -> None:
             _call_libm(module)
             _round_integers(module)
             expand_strided_copies(module)
-            passes = pipeline(target)
-            middle = passes.index(_ROUND_EACH)
-            run_upstream(module, ",".join(passes[:middle]))
-            _round_each(module)
-            run_upstream(module, ",".join(passes[middle + 1 :]))
-            run_upstream(module, "canonicalize,cse")
+            run_upstream(module, ",".join(pipeline(target)))
             annotate_branches(module)
             _make_private_internal(module)
             _hoist_static_allocas(module)
@@ -132,14 +124,6 @@ def _round_integers(module: mlir.Module) -> None:
                 convert = arith.sitofp if op.name == "arith.sitofp" else arith.uitofp
                 op.results[0].replace_all_uses_with(arith.truncf(type_, convert(wide, op.operands[0])))
             op.erase()
-
-
-def _round_each(module: mlir.Module) -> None:
-    """Takes back the permission, which upstream gives where it emulates narrow floats, to leave out the rounding of one
-    op before the next: what overflows in f16 would stay finite inside a dispatch, and not between two."""
-    exact = mlir.Attribute.parse("#arith.fastmath<none>")
-    for op in _operations(module, "arith.extf", "arith.truncf"):
-        op.attributes["fastmath"] = exact
 
 
 def _functions(module: mlir.Module) -> Iterator[mlir.Operation]:
