@@ -42,6 +42,17 @@ def nested_operands(op: mlir.Operation) -> Iterator[mlir.Value]:
                 yield from nested_operands(inner.operation)
 
 
+def values_inside(op: mlir.Operation) -> set[mlir.Value]:
+    """Values that an op makes, or one inside of it, with the arguments of its blocks."""
+    found = set(op.results)
+    for region in op.regions:
+        for block in region.blocks:
+            found.update(block.arguments)
+            for inner in block.operations:
+                found |= values_inside(inner.operation)
+    return found
+
+
 def remap_operands(op: mlir.Operation, values: Mapping[mlir.Value, mlir.Value]) -> None:
     """Replaces operands, nested ones too, that `values` has another value for."""
     for position, value in enumerate(op.operands):

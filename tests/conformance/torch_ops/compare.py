@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 TOLERANCES = {torch.float16: (5e-3, 1e-3), torch.bfloat16: (2e-2, 1e-2)}
@@ -48,10 +49,22 @@ def _difference(one: Any, other: Any, tolerance: tuple[float, float] | None) -> 
     return f"{count}, at {list(where)}: {one[where].item()} instead of {other[where].item()}"
 
 
+class _WideTypes(TorchFunctionMode):
+    """Functions that are told a type of floats make doubles."""
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if isinstance(kwargs.get("dtype"), torch.dtype) and kwargs["dtype"].is_floating_point:
+            kwargs["dtype"] = torch.float64
+        return function(*args, **kwargs)
+
+
 def exact(function: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
     """The results in f64, rounded to nothing; None where the function has other ideas."""
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _WideTypes():
             return function(*[_widened(tensor) for tensor in tensors])
     except Exception:
         return None

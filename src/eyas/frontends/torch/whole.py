@@ -12,12 +12,6 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 
-_LINES = (
-    *(aten.linspace.default, aten.linspace.Scalar_Tensor),
-    *(aten.linspace.Tensor_Scalar, aten.linspace.Tensor_Tensor),
-)
-
-
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """By op."""
     return {
@@ -32,7 +26,6 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.gcd.default: gcd,
         aten.heaviside.default: heaviside,
         aten.lcm.default: lcm,
-        **dict.fromkeys(_LINES, line),
         aten.pow.Scalar: lambda number, x: power(_beside(number, x), x),
         aten.pow.Tensor_Tensor: power,
     }
@@ -41,27 +34,6 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 def _shifted(shift: Callable[..., Tensor], x: Tensor, by: Any) -> Tensor:
     """Truths are whole numbers beside a number."""
     return shift(x.to(torch.result_type(x, by)), _beside(by, x)) if x.dtype == torch.bool else NotImplemented
-
-
-def line(
-    start: Any, end: Any, steps: int, *, dtype: torch.dtype | None = None, device: Any = None, **options: Any
-) -> Tensor:
-    """Of whole numbers, between the whole parts of the ends, in doubles and from both ends to the middle. Of half types
-    with each step rounded to them."""
-    if dtype is None or dtype.is_complex or dtype in (torch.float32, torch.float64):
-        return NotImplemented
-    is_whole = not dtype.is_floating_point
-    wide = torch.float64 if is_whole else dtype
-    low, high = (
-        one.to(dtype).to(wide)
-        if isinstance(one, Tensor)
-        else torch.full((), float(int(one) if is_whole else one), dtype=wide, device=device)
-        for one in (start, end)
-    )
-    step = (high - low) / max(steps - 1, 1)
-    places = torch.arange(steps, device=device)
-    before, after = places.to(wide), (steps - 1 - places).to(wide)
-    return torch.where(places < max(steps // 2, 1), low + step * before, high - step * after).to(dtype)
 
 
 def heaviside(x: Tensor, at_zero: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, linalg, tensor
 
 from eyas.ir.structured import generic, index_constant, split_operands
-from eyas.ir.walk import constant_int, defining_op, find_ops, is_tensor, nested_operands, remap_operands
+from eyas.ir.walk import constant_int, defining_op, find_ops, is_tensor, nested_operands, remap_operands, values_inside
 from eyas.passes.dispatch.grouping import indexing_maps
 from eyas.passes.optimize.loop_steps import Steps
 
@@ -40,7 +40,7 @@ class Batch:
 
     def visit(self, op: mlir.Operation) -> None:
         """Writes one op of the body."""
-        inside = _values_inside(op)
+        inside = values_inside(op)
         needed = [value for value in nested_operands(op) if value not in inside]
         if not any(self.is_changing(value) for value in needed):
             if op.name == "cf.assert":
@@ -193,7 +193,7 @@ class Batch:
             known[argument] = self.scalar(value, step)
         for view in body.operations:
             op = view.operation
-            inside = _values_inside(op)
+            inside = values_inside(op)
             for value in nested_operands(op):
                 if value not in inside and value not in known and not is_tensor(value):
                     known[value] = self.scalar(value, step)
@@ -356,14 +356,3 @@ def _uses(expr: mlir.AffineExpr, dim: int) -> bool:
     if isinstance(expr, mlir.AffineBinaryExpr):
         return _uses(expr.lhs, dim) or _uses(expr.rhs, dim)
     return False
-
-
-def _values_inside(op: mlir.Operation) -> set[mlir.Value]:
-    found: set[mlir.Value] = set()
-    for region in op.regions:
-        for block in region.blocks:
-            found.update(block.arguments)
-            for view in block.operations:
-                found.update(view.operation.results)
-                found |= _values_inside(view.operation)
-    return found

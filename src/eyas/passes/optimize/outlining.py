@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import func
 
-from eyas.ir.walk import defining_op, is_tensor, nested_operands, remap_operands
+from eyas.ir.walk import defining_op, is_tensor, nested_operands, remap_operands, values_inside
 from eyas.passes.optimize.evaluate_constants import constant_ops
 
 Known = dict[mlir.Value, mlir.Value]
@@ -53,7 +53,7 @@ class Outlining:
     def copy(self, ops: Iterable[mlir.Operation], known: Known) -> None:
         """Copies ops to where the insertion point is. Those for which something is missing are left out."""
         for op in ops:
-            inside = _values_inside(op)
+            inside = values_inside(op)
             needed = [value for value in nested_operands(op) if value not in inside]
             for value in needed:
                 self.make_again(value, known)
@@ -98,14 +98,3 @@ class Outlining:
         if owner in self.constant or owner.name == "arith.constant":
             return True
         return self.scalars and not list(owner.regions) and not any(is_tensor(value) for value in owner.results)
-
-
-def _values_inside(op: mlir.Operation) -> set[mlir.Value]:
-    """Values that an op or one inside of it makes."""
-    found = set(op.results)
-    for region in op.regions:
-        for block in region.blocks:
-            found.update(block.arguments)
-            for inner in block.operations:
-                found |= _values_inside(inner.operation)
-    return found
