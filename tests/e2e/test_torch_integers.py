@@ -118,3 +118,16 @@ def test_assertions_fail_the_call(way: str) -> None:
     with pytest.raises(EyasError, match=messages.get(way, "must be positive")):
         module(bad)
     assert torch.equal(module(good), good + 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.bool])
+def test_padding_of_sizes_that_vary(dtype: torch.dtype) -> None:
+    class Pad(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.pad(x, (2, 3), value=1)
+
+    size = torch.export.Dim("n", min=0, max=64)
+    module = eyas.compile(Pad(), (torch.ones(5).to(dtype),), dynamic_shapes={"x": {0: size}})
+    for count in (5, 1, 0, 9):
+        x = torch.arange(count).to(dtype)
+        assert torch.equal(torch.as_tensor(module(x)), Pad()(x))

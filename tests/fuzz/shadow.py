@@ -96,6 +96,8 @@ def rounded(value: np.ndarray, error: np.ndarray, dtype: str, units: float = 1.0
         edge = LARGEST[dtype] * (1 + UNIT[dtype])
         size = np.abs(value)
         unsure = np.isfinite(value) & (size + bound >= edge * (1 - 1e-15)) & (size - bound <= edge * (1 + 1e-15))
+        # Inside of a dispatch half types are computed in wider ones, where this does not overflow.
+        unsure |= np.isfinite(value) & ~np.isfinite(result) & (dtype in ("f16", "bf16"))
         bound = np.where(unsure, INFINITY, bound)
         settled = ~np.isfinite(result) & ~unsure & ~np.isinf(error)
         bound = np.where(settled, 0.0, bound)

@@ -99,9 +99,11 @@ def test_quotient_by_what_may_be_zero_is_not_compared():
 
 
 def test_overflow_is_certain_or_unknown():
-    big = exact(np.array([60000.0, 40000.0, 1.0], np.float16))
+    big = exact(np.array([3e38, 2e38, 1.0], np.float32))
     doubled = shadow.elementwise(np.add, big, big)
     assert list(doubled.value) == [np.inf, np.inf, 2.0] and doubled.errors()[0] == 0.0
+    half = exact(np.array([60000.0, np.inf], np.float16))
+    assert list(shadow.elementwise(np.add, half, half).errors()) == [np.inf, 0.0]
     edge = Shadow(np.array([65500.0]), np.array([100.0]), "f16")
     assert shadow.elementwise(np.add, edge, exact(np.array([0.0], np.float16))).errors()[0] == np.inf
 

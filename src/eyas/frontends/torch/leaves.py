@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import torch
 from torch import fx
+from torch._decomp import decomposition_table
 from torch._ops import OpOverload
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor
@@ -247,6 +248,8 @@ class _Widener:
         self.graph.erase_node(node)
 
 
+# Kernels of torch that read sizes as numbers; what it has in Python does not.
+_READ_SIZES = (aten.constant_pad_nd.default,)
 _TORCH_ERRORS = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError)
 _UNSIZED = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
 
@@ -260,7 +263,10 @@ def _result(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     """What the op makes of wider operands. A size that depends on data is the same symbol as before."""
     if any(tag in node.target.tags for tag in _UNSIZED):
         return node.meta["val"]
-    return cast(Any, node.target)(*_fake(args), **_fake(kwargs))
+    args, kwargs = _fake(args), _fake(kwargs)
+    if node.target in _READ_SIZES:
+        return decomposition_table[node.target](*args, **kwargs)
+    return cast(Any, node.target)(*args, **kwargs)
 
 
 def _fake(arguments: Any) -> Any:
