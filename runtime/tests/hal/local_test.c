@@ -1,5 +1,7 @@
 // What only the local drivers promise: shared memory, functions of this process, scratch of
 // workers.
+#include <time.h>
+
 #include "hal/fixture.h"
 
 static int inspect(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
@@ -29,11 +31,17 @@ static void kernel_report(const eyas_dispatch_t* dispatch, const eyas_workgroup_
   eyas_dispatch_report(dispatch, 42 + workgroup->id[0]);
 }
 
+// binding 0: the worker that ran it, after a time in which others would have found work.
+static void kernel_note_worker(const eyas_dispatch_t* dispatch, const eyas_workgroup_t* workgroup) {
+  nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  ((uint32_t*)dispatch->bindings[0])[0] = workgroup->worker;
+}
+
 static eyas_hal_executable_t* new_functions(eyas_hal_device_t* device) {
-  static const char* const names[] = {"inspect", "report"};
-  static const eyas_dispatch_fn_t functions[] = {kernel_inspect, kernel_report};
+  static const char* const names[] = {"inspect", "report", "note_worker"};
+  static const eyas_dispatch_fn_t functions[] = {kernel_inspect, kernel_report, kernel_note_worker};
   eyas_hal_executable_t* executable = NULL;
-  CHECK_OK(eyas_hal_executable_create_static(device, names, functions, 2, &executable));
+  CHECK_OK(eyas_hal_executable_create_static(device, names, functions, 3, &executable));
   return executable;
 }
 
@@ -77,6 +85,33 @@ static void test_first_error(eyas_hal_device_t* device) {
   }
   eyas_hal_command_buffer_release(commands);
   eyas_hal_executable_release(functions);
+}
+
+// A wave of dispatches of one workgroup and few bytes each is one worker's alone.
+static void test_tiny_wave(eyas_hal_device_t* device) {
+  enum { COUNT = 8, BYTES = 64 };
+  eyas_hal_executable_t* functions = new_functions(device);
+  eyas_hal_buffer_t* buffer = new_shared_buffer(device, COUNT * BYTES);
+  eyas_hal_command_buffer_t* commands = new_commands(device, 0);
+  for (int i = 0; i < COUNT; ++i) {
+    eyas_hal_binding_t binding = direct(buffer, (uint64_t)i * BYTES, BYTES);
+    CHECK_OK(eyas_hal_command_buffer_dispatch(
+        commands, &(eyas_hal_dispatch_t){.executable = functions,
+                                         .ordinal = 2,
+                                         .workgroup_count = {1, 1, 1},
+                                         .bindings = &binding,
+                                         .binding_count = 1}));
+  }
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    CHECK_OK(run(device, commands, NULL, 0));
+    const uint32_t* workers = map(buffer);
+    for (int i = 0; i < COUNT; ++i) CHECK(workers[(size_t)i * BYTES / 4] == workers[0]);
+    eyas_hal_buffer_unmap(buffer);
+  }
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_executable_release(functions);
+  eyas_hal_buffer_release(buffer);
 }
 
 static void* allocate_mapped(eyas_hal_device_t* device, uint64_t bytes,
@@ -125,6 +160,7 @@ static void on_local(void (*test)(eyas_hal_device_t* device)) {
 int main(void) {
   on_local(test_inspect);
   on_local(test_first_error);
+  on_local(test_tiny_wave);
   on_local(test_reuse);
   return check_summary("hal local");
 }
