@@ -95,12 +95,12 @@ static void test_tiny_wave(eyas_hal_device_t* device) {
   eyas_hal_command_buffer_t* commands = new_commands(device, 0);
   for (int i = 0; i < COUNT; ++i) {
     eyas_hal_binding_t binding = direct(buffer, (uint64_t)i * BYTES, BYTES);
-    CHECK_OK(eyas_hal_command_buffer_dispatch(
-        commands, &(eyas_hal_dispatch_t){.executable = functions,
-                                         .ordinal = 2,
-                                         .workgroup_count = {1, 1, 1},
-                                         .bindings = &binding,
-                                         .binding_count = 1}));
+    CHECK_OK(eyas_hal_command_buffer_dispatch(commands,
+                                              &(eyas_hal_dispatch_t){.executable = functions,
+                                                                     .ordinal = 2,
+                                                                     .workgroup_count = {1, 1, 1},
+                                                                     .bindings = &binding,
+                                                                     .binding_count = 1}));
   }
   CHECK_OK(eyas_hal_command_buffer_end(commands));
   for (int repeat = 0; repeat < 5; ++repeat) {
