@@ -34,6 +34,9 @@ _BYTES_PER_SHARE = 64 << 10
 """A dispatch of so much bytecode has twice the time of a small one."""
 _WALL_PER_CPU = 10
 """A machine may be busy: so much longer than its processor time may a job take by the clock."""
+_ATTENTION_S = 0.2
+"""How long Ctrl-C may go unnoticed: the signal may come to another thread than the one that waits, or right before it
+does."""
 _MOST_EARLY = 8
 """Children that are started before it is known how many jobs there will be."""
 
@@ -58,7 +61,8 @@ def compile_jobs(
     try:
         batch.serve()
         for thread in threads:
-            thread.join()
+            while thread.is_alive():
+                thread.join(_ATTENTION_S)
     except BaseException:  # Ctrl-C
         batch.stop()
         raise
@@ -221,8 +225,9 @@ class Child:
         parts, poll = [], select.poll()
         poll.register(self.process.stdout.fileno(), select.POLLIN)
         while count:
-            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                raise TimeoutError
+            while not poll.poll(_ATTENTION_S * 1000):
+                if time.monotonic() > deadline:
+                    raise TimeoutError
             part = os.read(self.process.stdout.fileno(), min(count, 1 << 20))
             if not part:
                 raise EOFError
