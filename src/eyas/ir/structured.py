@@ -80,16 +80,21 @@ def element_type(value: mlir.Value) -> mlir.Type:
 def clone_body(source: mlir.Block, target: mlir.Block, values: dict[mlir.Value, mlir.Value]) -> list[mlir.Value]:
     """Copies a linalg body; `values` maps the old block arguments. Returns what the body yields."""
     with mlir.InsertionPoint(target):
-        for view in source.operations:
-            op = view.operation
-            if op.name == "linalg.yield":
-                return [values.get(value, value) for value in op.operands]
-            copy = op.clone().operation
-            for position, value in enumerate(copy.operands):
-                if value in values:
-                    copy.operands[position] = values[value]
-            values.update(zip(op.results, copy.results, strict=True))
-    raise AssertionError("a linalg body ends with linalg.yield")
+        return inline_body(source, values)
+
+
+def inline_body(source: mlir.Block, values: dict[mlir.Value, mlir.Value]) -> list[mlir.Value]:
+    """Copies a body of scalars to where the insertion point is, and returns what it yields."""
+    for view in source.operations:
+        op = view.operation
+        if op.name in ("linalg.yield", "tm_tensor.yield"):
+            return [values.get(value, value) for value in op.operands]
+        copy = op.clone().operation
+        for position, value in enumerate(copy.operands):
+            if value in values:
+                copy.operands[position] = values[value]
+        values.update(zip(op.results, copy.results, strict=True))
+    raise AssertionError("a body of scalars ends with a yield")
 
 
 def copy_body(old: mlir.Operation | mlir.OpView, new: mlir.OpView) -> None:

@@ -9,6 +9,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
 from eyas.ir import Pass
+from eyas.ir.structured import inline_body
 from eyas.ir.walk import find_ops
 from eyas.passes.input.stablehlo_scalars import Values
 from eyas.passes.sorting import merge_sort, select_first
@@ -44,7 +45,7 @@ def _convert(op: mlir.Operation) -> None:
 
     def before(lefts: Values, rights: Values) -> mlir.Value:
         pairs = [value for pair in zip(lefts, rights, strict=True) for value in pair]
-        (stays,) = _inline(body, pairs)
+        (stays,) = inline_body(body, dict(zip(body.arguments, pairs, strict=True)))
         return arith.xori(stays, arith.constant(stays.type, 1))
 
     for result, value in zip(op.results, inputs, strict=True):
@@ -63,20 +64,6 @@ def _convert(op: mlir.Operation) -> None:
         for result, new in zip(op.results, merge_sort(inputs, dimension, before, used), strict=True):
             result.replace_all_uses_with(new)
     op.erase()
-
-
-def _inline(body: mlir.Block, values: Values) -> Values:
-    known = dict(zip(body.arguments, values, strict=True))
-    for view in body.operations:
-        op = view.operation
-        if op.name == "tm_tensor.yield":
-            return [known.get(value, value) for value in op.operands]
-        copy = op.clone().operation
-        for position, value in enumerate(copy.operands):
-            if value in known:
-                copy.operands[position] = known[value]
-        known.update(zip(op.results, copy.results, strict=True))
-    raise AssertionError("a body of tm_tensor ends with tm_tensor.yield")
 
 
 def _slices_of_the_start(op: mlir.Operation, dimension: int) -> list[mlir.Operation]:
