@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, vector
 
+from eyas.codegen.common.emission.tile_loads import TileLoads
 from eyas.codegen.common.kernel import Access, Nest, Statement
 from eyas.codegen.common.schedule import Tile
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.memory import Memory
-from eyas.codegen.llvm_cpu.tile_loads import TileLoads
 
 _INTRINSICS = {
     (2, 4): "llvm.x86.sse2.pmadd.wd",

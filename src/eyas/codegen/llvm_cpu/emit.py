@@ -14,17 +14,17 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, scf
 
 from eyas.codegen.common.combine import combiner_of
+from eyas.codegen.common.emission.tile_body import TileBody, unflatten, with_index
+from eyas.codegen.common.emission.tile_loads import Block, Indices, TileContext, TileLoads
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
 from eyas.codegen.common.panels import in_panels
 from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.llvm_cpu.body import Lane, evaluate_body
 from eyas.codegen.llvm_cpu.dot import DotEmitter, dot_of
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.memory import Memory
 from eyas.codegen.llvm_cpu.prefetch import PanelPrefetch
 from eyas.codegen.llvm_cpu.staging import in_scratch, staged_loops
-from eyas.codegen.llvm_cpu.tile_loads import Block, Indices, TileContext, TileLoads
 
 
 def emit_kernel(
@@ -107,19 +107,19 @@ class _KernelEmitter:
             scf.YieldOp([])
 
 
-class NestEmitter:
+class NestEmitter(TileBody):
     takes_guards = False
     """Whether it knows about small tiles that stick out of their tensor."""
 
     def __init__(self, parent: _KernelEmitter, nest: Nest, tile: Tile, bounds: dict[int, tuple]):
-        self.parent, self.nest, self.tile = parent, nest, tile
-        self.at, self.memory = parent.at, parent.memory
-        self.bounds = bounds
+        lane_loop = tile.loop if tile.loop in nest.parallel else None
+        context = TileContext(parent.memory, tile.unroll_loop, lane_loop)
+        super().__init__(parent.memory, nest, context, tile.width if lane_loop is not None else 1)
+        self.memory: Memory = parent.memory
+        self.parent, self.tile, self.bounds = parent, tile, bounds
         self.pieces = parent.schedule.pieces
         if parent.kernel.block:
             self.pieces[parent.kernel.shared] = parent.kernel.block
-        self.lane_loop = tile.loop if tile.loop in nest.parallel else None
-        self.context = TileContext(parent.memory, tile.unroll_loop, self.lane_loop)
         self.whole = self.left = nest.statements
         self.prefetch: PanelPrefetch | None = None
         if parent.schedule.packed and self.lane_loop is not None:
@@ -146,7 +146,7 @@ class NestEmitter:
             return
         low, high = self._bounds(plain[0])
         with self.parent.loop(low, high, 1) as index:
-            self._enter(plain[1:], _with(indices, plain[0], index), then)
+            self._enter(plain[1:], with_index(indices, plain[0], index), then)
 
     def _bounds(self, loop: int) -> tuple[mlir.Value, mlir.Value]:
         return self.bounds.get(loop) or (self.at.index(0), self.memory.size(self.nest.loops[loop]))
@@ -173,21 +173,21 @@ class NestEmitter:
         middle = high if whole else self._round_down(low, high, step)
         if extent is None or extent >= step:
             with self.parent.loop(low, middle, step) as index:
-                run(_with(indices, loop, index), vectors, None, self.whole)
+                run(with_index(indices, loop, index), vectors, None, self.whole)
         if whole:
             return
         start = middle
         if vectors > 1:  # what is left in single full vectors
             middle = high if self._divides(loop, width) else self._round_down(start, high, width)
             with self.parent.loop(start, middle, width) as index:
-                run(_with(indices, loop, index), 1, None, self.left)
+                run(with_index(indices, loop, index), 1, None, self.left)
             start = middle
         if self._divides(loop, width):
             return
         with self.parent.loop(start, high, width) as index:
             left = arith.SubIOp(high, index).result
             mask = self.memory.mask(left, width)
-            run(_with(indices, loop, index), 1, mask, self.left)
+            run(with_index(indices, loop, index), 1, mask, self.left)
 
     def _stage(self, source: Access, copy: Access, block: Block) -> None:
         """Copies the panel that a block of lanes will read for every row."""
@@ -214,13 +214,13 @@ class NestEmitter:
         middle = high if remainder == 0 else self._round_down(low, high, rows)
         if extent is None or extent >= rows:
             with self.parent.loop(low, middle, rows) as index:
-                self._block(Block(_with(indices, loop, index), rows, vectors, mask), statements)
+                self._block(Block(with_index(indices, loop, index), rows, vectors, mask), statements)
         if remainder is None:
             with self.parent.loop(middle, high, 1) as index:
-                self._block(Block(_with(indices, loop, index), 1, vectors, mask), statements)
+                self._block(Block(with_index(indices, loop, index), 1, vectors, mask), statements)
         elif remainder:
             with self.parent.loop(middle, high, rows) as index:  # runs once, in the piece that has the remainder
-                self._block(Block(_with(indices, loop, index), remainder, vectors, mask), statements)
+                self._block(Block(with_index(indices, loop, index), remainder, vectors, mask), statements)
 
     def _round_down(self, low: mlir.Value, high: mlir.Value, step: int) -> mlir.Value:
         """The greatest low + k*step that is not above high."""
@@ -230,133 +230,28 @@ class NestEmitter:
         count = arith.DivUIOp(span, self.at.index(step)).result
         return arith.AddIOp(low, arith.MulIOp(count, self.at.index(step)).result).result
 
-    def _block(self, block: Block, statements: Sequence[Statement]) -> None:
-        """All statements of the nest for one register tile."""
-        made: dict[tuple[int, int], list[list[mlir.Value]]] = {}
-        width = self.tile.width if self.lane_loop is not None else 1
-        for position, statement in enumerate(statements):
-            loads = TileLoads(self.context, block, width)
-            if statement.reductions and self.tile.loop in statement.reductions:
-                tiles = self._reduce_across_lanes(statement, block, made)
-            elif statement.reductions:
-                tiles = self._reduce(statement, block, made, width)
-            else:
-                tiles = self._apply(statement, block, loads, made, self._initial(statement, block, loads))
-            for output, access in enumerate(statement.outputs):
-                made[position, output] = tiles[output]
-                if access is not None:
-                    self._store(access, block, tiles[output], width)
-
-    def _initial(self, statement: Statement, block: Block, loads: TileLoads) -> list[list[list[mlir.Value | None]]]:
-        """Values of the output arguments before the body runs, per output, row and vector."""
-        return [
-            [
-                [
-                    loads.get(init, row, vector) if isinstance(init, Access) else self._outside(init)
-                    for vector in range(block.vectors)
-                ]
-                for row in range(block.rows)
-            ]
-            for init in statement.inits
-        ]
-
-    def _outside(self, value: mlir.Value | None) -> mlir.Value | None:
-        return None if value is None else self.memory.scalar(value)
-
-    def _apply(
-        self, statement: Statement, block: Block, loads: TileLoads, made: dict, olds: list
-    ) -> list[list[list[mlir.Value]]]:
-        """Runs the body at every point of the tile; returns the new values per output, row and vector."""
-        results: list[list[list[mlir.Value]]] = [
-            [[None] * block.vectors for _ in range(block.rows)] for _ in statement.outputs
-        ]
-        for row in range(block.rows):
-            for vector in range(block.vectors):
-                arguments: list[mlir.Value | None] = []
-                for source in statement.inputs:
-                    if isinstance(source, Access):
-                        arguments.append(loads.get(source, row, vector))
-                    elif isinstance(source, tuple):
-                        arguments.append(made[source][row][vector])
-                    elif source is None:
-                        arguments.append(None)
-                    else:
-                        arguments.append(self.memory.scalar(source))
-                arguments += [old[row][vector] for old in olds]
-                readers = self._index_readers(statement, loads, row, vector)
-                lane = Lane(self.memory, loads.width, block.mask, *readers, sums=bool(statement.reductions))
-                values = evaluate_body(statement.body, arguments, lane)
-                for output, value in enumerate(values):
-                    results[output][row][vector] = value
-        return results
-
-    def _index_readers(
-        self, statement: Statement, loads: TileLoads, row: int, vector: int
-    ) -> tuple[Callable[[int], mlir.Value], Callable[[int, Size], mlir.Value | None]]:
-        def read(dim: int) -> mlir.Value:
-            loop = statement.loop_of_index[dim]
-            return self.at.index(0) if loop is None else loads.index(loop, row, vector)
-
-        def first(dim: int, size: Size) -> mlir.Value | None:
-            loop = statement.loop_of_index[dim]
-            if loop is None:
-                return self.at.index(0)
-            extent = self.nest.loops[loop]
-            fits = extent == size or (extent.is_static and size.is_static and extent.factor <= size.factor)
-            return loads.scalar_index(loop, row, vector) if fits else None
-
-        return read, first
-
-    def _reduce(self, statement: Statement, block: Block, made: dict, width: int) -> list:
-        """Reduction loops innermost, accumulators carried in registers."""
-        outer = TileLoads(self.context, block, width)
-        olds = self._initial(statement, block, outer)
-        types = statement.element_types
-        dots = self._dots(statement)
-        # What the body does not read has no initial value; the last step is the result.
-        flat = [
-            self.memory.as_width(self.at.constant(type_, 0) if value is None else value, type_, width)
-            for old, type_ in zip(olds, types, strict=True)
-            for row in old
-            for value in row
-        ]
-
-        def nest_loops(loops: tuple[int, ...], indices: Indices, carried: list[mlir.Value]) -> list[mlir.Value]:
-            if not loops:
-                inner = Block(indices, block.rows, block.vectors, block.mask)
-                olds_now = _unflatten(carried, len(types), block.rows, block.vectors)
-                loads = TileLoads(self.context, inner, width, outer)
-                if dots is not None:
-                    return dots.step(loads, carried, block.rows, block.vectors)
-                if self.prefetch is not None and any(one is self.prefetch.weights for one in statement.inputs):
-                    first_row, _ = self._bounds(self.prefetch.row_loop)
-                    self.prefetch.emit(self.memory, loads, first_row)
-                tiles = self._apply(statement, inner, loads, made, olds_now)
-                return [
-                    self.memory.as_width(value, type_, width)
-                    for tile, type_ in zip(tiles, types, strict=True)
-                    for row in tile
-                    for value in row
-                ]
-            loop = loops[0]
-            step = self.at.index(dots.reach if dots is not None and len(loops) == 1 else 1)
-            op = scf.ForOp(self.at.index(0), self.memory.size(self.nest.loops[loop]), step, carried)
-            with mlir.InsertionPoint(op.body):
-                inside = _with(indices, loop, op.induction_variable)
-                scf.YieldOp(nest_loops(loops[1:], inside, list(op.inner_iter_args)))
-            return list(op.results)
-
-        if dots is not None:
-            flat += dots.extras(block.vectors)
-        final = nest_loops(statement.reductions, block.indices, flat)
-        if dots is not None:
-            final = dots.finish(final, block.rows, block.vectors)
-        return _unflatten(final, len(types), block.rows, block.vectors)
-
-    def _dots(self, statement: Statement) -> DotEmitter | None:
-        """What multiplies groups of neighbours, where the schedule wants that."""
+    def _reduce(self, statement: Statement, block: Block, made: dict) -> list:
+        if self.tile.loop in statement.reductions:
+            return self._reduce_across_lanes(statement, block, made)
         if self.tile.dot == 1:
-            return None
+            return super()._reduce(statement, block, made)
+        dots, rows, vectors = self._dots(statement), block.rows, block.vectors
+        outer = TileLoads(self.context, block, self.width)
+
+        def step(inner: Block, carried: list[mlir.Value]) -> list[mlir.Value]:
+            return dots.step(TileLoads(self.context, inner, self.width, outer), carried, rows, vectors)
+
+        first = self._first_values(statement, block, outer) + dots.extras(vectors)
+        final = self._run_reductions(statement.reductions, block, first, step, dots.reach)
+        return unflatten(dots.finish(final, rows, vectors), len(statement.element_types), rows, vectors)
+
+    def _before_step(self, statement: Statement, loads: TileLoads) -> None:
+        if self.prefetch is not None and any(one is self.prefetch.weights for one in statement.inputs):
+            first_row, _ = self._bounds(self.prefetch.row_loop)
+            self.prefetch.emit(self.memory, loads, first_row)
+
+    def _dots(self, statement: Statement) -> DotEmitter:
+        """What multiplies groups of neighbours, as the schedule wants."""
         found = dot_of(statement, self.tile)
         assert not isinstance(found, str), found
         extent = self.nest.loops[found.along].static
@@ -389,12 +284,16 @@ class NestEmitter:
             zero = self.at.index(0)
             middle = self._round_down(zero, extent, width * vectors)
             carried = self._carry(
-                zero, middle, width * vectors, carried, lambda i, c: step(_with(indices, loop, i), c, vectors, None)
+                zero,
+                middle,
+                width * vectors,
+                carried,
+                lambda i, c: step(with_index(indices, loop, i), c, vectors, None),
             )
 
             def tail(index: mlir.Value, inside: list[mlir.Value]) -> list[mlir.Value]:
                 mask = self.memory.mask(arith.SubIOp(extent, index).result, width)
-                return step(_with(indices, loop, index), inside, 1, mask)
+                return step(with_index(indices, loop, index), inside, 1, mask)
 
             static = self.nest.loops[loop].static
             if static is not None and static % (width * vectors) == 0:
@@ -406,7 +305,11 @@ class NestEmitter:
                 return run(indices, carried)
             high = self.memory.size(self.nest.loops[loops[0]])
             return self._carry(
-                self.at.index(0), high, 1, carried, lambda i, c: nest_loops(loops[1:], _with(indices, loops[0], i), c)
+                self.at.index(0),
+                high,
+                1,
+                carried,
+                lambda i, c: nest_loops(loops[1:], with_index(indices, loops[0], i), c),
             )
 
         partial = nest_loops(outer, block.indices, [identity] * (block.rows * vectors))
@@ -416,31 +319,3 @@ class NestEmitter:
             total = combiner.horizontal([partial[row * vectors + v] for v in range(vectors)])
             rows.append([combiner.join(olds[0][row][0], total)])
         return [rows]
-
-    def _carry(self, low, high, step: int, carried: list[mlir.Value], body: Callable) -> list[mlir.Value]:
-        op = scf.ForOp(low, high, self.at.index(step), carried)
-        with mlir.InsertionPoint(op.body):
-            scf.YieldOp(body(op.induction_variable, list(op.inner_iter_args)))
-        return list(op.results)
-
-    def _store(self, access: Access, block: Block, values: list[list[mlir.Value]], width: int) -> None:
-        loads = TileLoads(self.context, block, width)
-        for row in range(block.rows):
-            for vector in range(block.vectors):
-                address = loads.address(access, row, vector)
-                stride = access.strides[self.lane_loop] if self.lane_loop is not None else Size(0)
-                self.memory.store(access.storage, address, values[row][vector], width, stride, block.mask)
-
-
-def _with(indices: Indices, loop: int, index: mlir.Value) -> Indices:
-    changed = list(indices)
-    changed[loop] = index
-    return changed
-
-
-def _unflatten(values: list[mlir.Value], outputs: int, rows: int, vectors: int) -> list[list[list[mlir.Value]]]:
-    per_output = rows * vectors
-    return [
-        [values[output * per_output + row * vectors : output * per_output + (row + 1) * vectors] for row in range(rows)]
-        for output in range(outputs)
-    ]

@@ -12,12 +12,12 @@ from dataclasses import replace
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, scf
 
+from eyas.codegen.common.emission.tile_loads import Block, Indices, TileLoads
 from eyas.codegen.common.kernel import Access, Guard, Statement
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.common.transform import TileTransform, transform_of
 from eyas.codegen.llvm_cpu.emit import NestEmitter
 from eyas.codegen.llvm_cpu.linear_map import LinearMap
-from eyas.codegen.llvm_cpu.tile_loads import Block, Indices, TileLoads
 from eyas.ir.structured import constant_scalar
 
 
@@ -133,4 +133,4 @@ class TransformEmitter(NestEmitter):
                 made.update({(position, output): tile for output, tile in enumerate(tiles)})
             for output, access in enumerate(statement.outputs):
                 if access is not None:
-                    self._store(access, block, made[position, output], width)
+                    self._store(access, block, made[position, output])

@@ -17,9 +17,6 @@ from eyas.codegen.common.memrefs import descriptor
 _DISPATCH_BINDINGS, _DISPATCH_CONSTANTS, _DISPATCH_ERROR_TAG, _DISPATCH_ERROR = 0, 16, 44, 48
 _WORKGROUP_ID, _WORKGROUP_SCRATCH = 0, 16
 
-BAD_DATA = 1
-"""The error code of a value in the data that is not allowed (EYAS_ERROR_BAD_DATA of the ABI)."""
-
 SCRATCH_BYTES = 512 * 1024
 """What every worker has at least (EYAS_MIN_SCRATCH_BYTES of the ABI)."""
 

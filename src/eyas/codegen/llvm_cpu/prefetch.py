@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
+from eyas.codegen.common.emission.tile_loads import TileLoads
 from eyas.codegen.common.kernel import Access, Nest
 from eyas.codegen.common.schedule import Tile
 from eyas.codegen.llvm_cpu.memory import Memory
-from eyas.codegen.llvm_cpu.tile_loads import TileLoads
 
 # With more blocks of rows than this to a panel there is nothing to gain.
 _MAX_ROW_BLOCKS = 64

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, scf
 
+from eyas.codegen.common.emission.tile_body import with_index
+from eyas.codegen.common.emission.tile_loads import Block, Indices, TileLoads
 from eyas.codegen.common.kernel import Access, Nest, Statement
 from eyas.codegen.common.schedule import Tile
 from eyas.codegen.common.windows import Window, strip_guards, windows_of
 from eyas.codegen.llvm_cpu.emit import NestEmitter
-from eyas.codegen.llvm_cpu.tile_loads import Block, Indices, TileLoads
 
 _MAX_UNROLLED = 25
 # More points than this per output make the order of loops that of a contraction: lanes outside, rows inside.
@@ -93,10 +94,10 @@ class SlidingNest(NestEmitter):
                 self.start = None
                 low, high = self.at.index(start), self.at.index(start + rows * repeats)
                 with self.parent.loop(low, high, rows) as index:
-                    then(_with(indices, loop, index))
+                    then(with_index(indices, loop, index))
             else:
                 self.start = None if repeats else start
-                then(_with(indices, loop, self.at.index(start)))
+                then(with_index(indices, loop, self.at.index(start)))
 
     def _row_blocks(
         self, indices: Indices, vectors: int, mask: mlir.Value | None, statements: Sequence[Statement]
@@ -106,7 +107,10 @@ class SlidingNest(NestEmitter):
 
         run(indices) if self.rows_outside else self._each_tile(indices, run)
 
-    def _reduce(self, statement: Statement, block: Block, made: dict, width: int) -> list:
+    def _reduce(self, statement: Statement, block: Block, made: dict) -> list:
+        if self.tile.loop in statement.reductions:
+            return super()._reduce(statement, block, made)
+        width = self.width
         olds = self._initial(statement, block, TileLoads(self.context, block, width))
         types = statement.element_types
         if id(statement) not in self.stripped:
@@ -124,7 +128,7 @@ class SlidingNest(NestEmitter):
             indices, loop = block.indices, self.tile.unroll_loop
             if first:
                 assert loop is not None and self.start is not None
-                indices = _with(indices, loop, self.at.index(self.start + first))
+                indices = with_index(indices, loop, self.at.index(self.start + first))
             piece = Block(indices, last - first, block.vectors, block.mask)
             return piece, TileLoads(self.context, piece, width)
 
@@ -222,12 +226,6 @@ class SlidingNest(NestEmitter):
 def _rows(values: list[mlir.Value], rows: int) -> list[list[mlir.Value]]:
     each = len(values) // rows
     return [values[row * each : (row + 1) * each] for row in range(rows)]
-
-
-def _with(indices: Indices, loop: int, index: mlir.Value) -> Indices:
-    changed = list(indices)
-    changed[loop] = index
-    return changed
 
 
 def _product(extents: Sequence[int]) -> int:

@@ -11,8 +11,9 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, memref, scf
 
 from eyas.codegen.common.bufferize import bufferize, inline_body
+from eyas.codegen.common.emission.values import BAD_DATA
 from eyas.codegen.common.strategies.loops import PlainLoops
-from eyas.codegen.llvm_cpu.interface import BAD_DATA, Interface, new_status, report
+from eyas.codegen.llvm_cpu.interface import Interface, new_status, report
 from eyas.codegen.llvm_cpu.loop_order import order_loops
 from eyas.codegen.llvm_cpu.outer_loops import keep_outer_loops
 from eyas.codegen.llvm_cpu.strategies.base import Strategy

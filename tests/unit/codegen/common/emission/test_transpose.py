@@ -7,7 +7,7 @@ import pytest
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
-from eyas.codegen.llvm_cpu.transpose import transpose_registers
+from eyas.codegen.common.emission.transpose import transpose_registers
 from eyas.ir import make_context
 
 

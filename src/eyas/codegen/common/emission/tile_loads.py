@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.common.emission.transpose import transpose_registers
+from eyas.codegen.common.emission.values import Memory
 from eyas.codegen.common.kernel import Access
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.llvm_cpu.memory import Memory
-from eyas.codegen.llvm_cpu.transpose import transpose_registers
 
 Indices = list[mlir.Value | None]
 """The index of each loop of a nest; None for loops that are not entered yet."""

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, memref, scf, vector
 
+from eyas.codegen.common.emission.values import BAD_DATA, Memory, clone_op
 from eyas.codegen.common.sizes import Size
-from eyas.codegen.llvm_cpu.interface import BAD_DATA
-from eyas.codegen.llvm_cpu.memory import Memory, clone_op
 from eyas.dialects import flow
 
 # In sums of products reordering is not allowed, fusing a multiply and an add is: that is what every BLAS does. Between
