@@ -22,6 +22,10 @@ PACKABLE = "codegen.packable"
 """On an executable: bindings that its strategy would read faster in panels, when they are weights, and their lanes:
 `[{binding = 1, lanes = 64}]`."""
 
+UNALIGNED = "codegen.unaligned"
+"""On an executable: which of its bindings may begin anywhere, where a device wants offsets that are multiples of
+something."""
+
 PANELS = "codegen.panels"
 """On a parameter: its elements lie in panels of so many lanes."""
 

@@ -26,11 +26,15 @@ class TileBody:
         self.memory, self.at, self.nest, self.context, self.width = memory, memory.at, nest, context, width
         self.lane_loop = context.lane_loop
 
+    def _loads(self, block: Block, outer: TileLoads | None = None) -> TileLoads:
+        """Addresses and loads of a tile, inside of those of another."""
+        return TileLoads(self.context, block, self.width, outer)
+
     def _block(self, block: Block, statements: Sequence[Statement]) -> None:
         """All statements of the nest for one register tile."""
         made: dict[tuple[int, int], list[list[mlir.Value]]] = {}
         for position, statement in enumerate(statements):
-            loads = TileLoads(self.context, block, self.width)
+            loads = self._loads(block)
             if statement.reductions:
                 tiles = self._reduce(statement, block, made)
             else:
@@ -102,12 +106,12 @@ class TileBody:
 
     def _reduce(self, statement: Statement, block: Block, made: dict) -> list:
         """Reduction loops innermost, accumulators carried in registers."""
-        outer = TileLoads(self.context, block, self.width)
+        outer = self._loads(block)
         types = statement.element_types
 
         def step(inner: Block, carried: list[mlir.Value]) -> list[mlir.Value]:
             olds = unflatten(carried, len(types), block.rows, block.vectors)
-            loads = TileLoads(self.context, inner, self.width, outer)
+            loads = self._loads(inner, outer)
             self._before_step(statement, loads)
             return self._flatten(self._apply(statement, inner, loads, made, olds), types)
 
@@ -166,7 +170,7 @@ class TileBody:
         return list(op.results)
 
     def _store(self, access: Access, block: Block, values: list[list[mlir.Value]]) -> None:
-        loads, width = TileLoads(self.context, block, self.width), self.width
+        loads, width = self._loads(block), self.width
         for row in range(block.rows):
             for vector in range(block.vectors):
                 address = loads.address(access, row, vector)

@@ -1,0 +1,221 @@
+"""Rows by teams of threads: softmax, norms, reductions, and whatever ops share their outer loops.
+
+A team takes a row through all loop nests, whose intermediates stay in shared memory. Where a nest has many points in a
+row, each thread has some of them; where it sums up many elements for few points, the team sums them up together.
+Several teams make a workgroup. Steps of recurrent layers are rows that go through some of the nests again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, gpu, scf
+
+from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.kernel import Kernel, Nest
+from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.gpu.interface import Interface
+from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.points import decode, each
+from eyas.codegen.gpu.shared_memory import local_bytes
+from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.team import Team, TeamTile, why_not_together
+from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop, points_along
+from eyas.targets import Target
+from eyas.targets.gpu import GpuTarget
+
+_THREADS = 256
+# Elements that each thread of a team has at least, where the row has so many.
+_ELEMENTS = 4
+# Threads of a workgroup that has many short rows.
+_FEW_THREADS = 64
+_UNKNOWN = 1024
+
+
+@dataclass(frozen=True)
+class RowKnobs:
+    threads: int
+    team: int
+    """Threads that share a row; a workgroup has `threads / team` rows at a time."""
+
+
+@dataclass(frozen=True)
+class Rows(KernelStrategy):
+    name: ClassVar[str] = "rows"
+    takes_steps: ClassVar[bool] = True
+    knobs_type: ClassVar[type] = RowKnobs
+    knobs: RowKnobs
+
+    @classmethod
+    def choose(cls, found: Analysis, target: Target) -> Rows | str:
+        assert isinstance(target, GpuTarget)
+        kernel = cls.kernel_of(found)
+        if isinstance(kernel, str):
+            return kernel
+        if len(kernel.nests) == 1 and kernel.steps is None and (reason := _why_no_team(kernel.nests[0], target)):
+            return reason
+        longest = max(_work(nest, kernel.shared) for nest in kernel.nests)
+        most = min(_THREADS, target.max_threads)
+        team = 1
+        while team < most and team * _ELEMENTS < longest:
+            team *= 2
+        threads = max(team, min(_FEW_THREADS, most))
+        while threads > team and local_bytes(kernel, threads // team, threads) > target.shared_bytes:
+            threads //= 2
+        if (needed := local_bytes(kernel, threads // team, threads)) > target.shared_bytes:
+            return f"a row needs {needed} bytes of shared memory, the device has {target.shared_bytes}"
+        return cls(kernel, RowKnobs(threads, team))
+
+    @classmethod
+    def kernel_of(cls, found: Analysis) -> Kernel | str:
+        kernel = found.plain
+        if isinstance(kernel, str):
+            return NO_NESTS
+        if any(nest.guards for nest in kernel.nests):
+            return TILES_STICK_OUT
+        if len(kernel.nests) == 1 and kernel.steps is None:  # each of its points is a row
+            return replace(kernel, shared=len(kernel.nests[0].parallel))
+        return kernel
+
+    @classmethod
+    def check(cls, kernel: Kernel, knobs: RowKnobs) -> str | None:
+        if (problem := check_powers_of_two(threads=knobs.threads, team=knobs.team)) is not None:
+            return problem
+        return f"team is {knobs.team}; it must be at most threads" if knobs.team > knobs.threads else None
+
+    @property
+    def workgroups(self) -> Sequence[tuple[Size, int]]:
+        return [(_rows(self.kernel), self.knobs.threads // self.knobs.team)]
+
+    def emit(self, interface: Interface) -> None:
+        at, kernel, teams = interface, self.kernel, self.knobs.threads // self.knobs.team
+        slot = arith.DivUIOp(at.thread, at.index(self.knobs.team)).result if teams > 1 else None
+        memory = Memory(kernel, interface, teams, slot)
+        team = Team(memory, self.knobs.team)
+        rows = memory.size(_rows(kernel))
+        first = arith.MulIOp(at.ids[0], at.index(teams)).result
+        stride = arith.MulIOp(gpu.grid_dim(gpu.Dimension.x), at.index(teams)).result
+
+        def run(number: mlir.Value) -> None:
+            row = number if slot is None else arith.AddIOp(number, slot).result
+            _RowEmitter(kernel, memory, team, row, None if slot is None else rows).emit()
+
+        # Barriers need all threads of a workgroup, so that what is beyond the last row runs along and stores nothing.
+        each(first, rows, stride, run)
+
+
+class _RowEmitter:
+    def __init__(self, kernel: Kernel, memory: Memory, team: Team, row: mlir.Value, rows: mlir.Value | None):
+        self.kernel, self.memory, self.team = kernel, memory, team
+        self.exists: mlir.Value | None = None
+        if rows is not None:
+            self.exists = arith.CmpIOp(arith.CmpIPredicate.ult, row, rows).result
+            row = arith.MinUIOp(row, arith.SubIOp(rows, memory.at.index(1)).result).result
+        sizes = kernel.nests[-1].loops[: kernel.shared] if kernel.nests else ()
+        self.shared = decode(memory, row, sizes)
+
+    def emit(self) -> None:
+        steps, end = self.kernel.steps, len(self.kernel.nests)
+        if steps is None:
+            self._run(range(end))
+            return
+        self._run(range(steps.first))
+        loop = scf.ForOp(self.memory.at.index(0), self.memory.size(steps.count), self.memory.at.index(1))
+        with mlir.InsertionPoint(loop.body):
+            anchor = arith.ConstantOp(mlir.IndexType.get(), 0)  # scalars that a step needs come before it
+            self.memory.step = (steps.index, loop.induction_variable, mlir.InsertionPoint(anchor))
+            self._run(range(steps.first, steps.last))
+            scf.YieldOp([])
+        self.memory.leave_steps()
+        self._run(range(steps.last, end))
+
+    def _run(self, numbers: range) -> None:
+        for number in numbers:
+            self._nest(self.kernel.nests[number])
+            if self.team.size > 1:
+                gpu.BarrierOp()
+
+    def _nest(self, nest: Nest) -> None:
+        if why_not_together(nest) is None and _points(nest, self.kernel.shared) < self.team.size:
+            self._together(nest)
+        else:
+            self._apart(nest)
+
+    def _apart(self, nest: Nest) -> None:
+        """Each thread has every so manieth group of neighbours."""
+        at, own = self.memory.at, [loop for loop in nest.parallel if loop >= self.kernel.shared]
+        lane = contiguous_loop(nest, own)
+        points = points_along(nest, lane)
+        sizes = [_in_groups(nest.loops[loop], points if loop == lane else 1) for loop in own]
+        tile = ThreadTile(self.memory, nest, lane_loop=lane)
+        tile.writes = self.exists
+
+        def run(number: mlir.Value) -> None:
+            found = dict(zip(own, decode(self.memory, number, sizes), strict=True))
+            if lane is not None and points > 1:
+                found[lane] = arith.MulIOp(found[lane], at.index(points)).result
+            tile.run(Block(self._indices(nest, found), 1, points, None))
+
+        each(self.team.rank, self.memory.size(product(sizes)), at.index(self.team.size), run)
+
+    def _together(self, nest: Nest) -> None:
+        """The team takes one point after the other."""
+        at, own = self.memory.at, [loop for loop in nest.parallel if loop >= self.kernel.shared]
+        sizes = [nest.loops[loop] for loop in own]
+        tile = TeamTile(self.memory, nest, self.team)
+        first = self.team.is_first
+        tile.writes = first if self.exists is None else arith.AndIOp(first, self.exists).result
+
+        def run(number: mlir.Value) -> None:
+            found = dict(zip(own, decode(self.memory, number, sizes), strict=True))
+            tile.run(Block(self._indices(nest, found), 1, 1, None))
+
+        if not own:
+            run(at.index(0))
+        else:
+            each(at.index(0), self.memory.size(product(sizes)), at.index(1), run)
+
+    def _indices(self, nest: Nest, found: dict[int, mlir.Value]) -> list[mlir.Value | None]:
+        return [*self.shared, *(found.get(loop) for loop in range(self.kernel.shared, len(nest.loops)))]
+
+
+def _rows(kernel: Kernel) -> Size:
+    return product(kernel.nests[-1].loops[: kernel.shared]) if kernel.nests else Size(1)
+
+
+def _in_groups(extent: Size, points: int) -> Size:
+    return Size(extent.factor // points, extent.symbols)
+
+
+def _points(nest: Nest, shared: int) -> int:
+    """Points of a nest in one row."""
+    own = [nest.loops[loop] for loop in nest.parallel if loop >= shared]
+    size = product(own).static
+    return _UNKNOWN if size is None else size
+
+
+def _work(nest: Nest, shared: int) -> int:
+    """Points of a nest in one row, and what they sum up."""
+    size = product([size for loop, size in enumerate(nest.loops) if loop >= shared]).static
+    return _UNKNOWN if size is None else size
+
+
+def _why_no_team(nest: Nest, target: GpuTarget) -> str | None:
+    """Why the points of a lone nest are better off with a thread each."""
+    if (reason := why_not_together(nest)) is not None:
+        return reason
+    points = product([nest.loops[loop] for loop in nest.parallel]).static
+    sums = product([nest.loops[loop] for loop in nest.reductions]).static
+    if sums is not None and sums < 2 * _ELEMENTS:
+        return f"points sum up {sums} elements each, too few for several threads"
+    first = nest.statements[0]
+    strides = [one.strides[nest.statements[0].reductions[-1]] for one in first.inputs if hasattr(one, "strides")]
+    along = any(stride == Size(1) for stride in strides)
+    if not along and (points is None or points >= target.cores * target.subgroup):
+        return "what it sums up is not contiguous, and there are points enough for a thread each"
+    return None
