@@ -35,7 +35,6 @@ class Device(_core.Device):
         self.threads: int = info["workers"]  # that work at the same time, the caller of a module among them
         self.host_visible: bool = info["host_visible"]  # arrays and results need no copies
         self.asynchronous: bool = info["asynchronous"]  # it works while the host goes on
-        self.properties: dict[str, Any] = info.get("properties", {})  # limits and features of a GPU
 
     @property
     def formats(self) -> tuple[str, ...]:

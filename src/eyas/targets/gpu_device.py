@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 from eyas.errors import TargetError
-from eyas.targets.gpu import OPTIONS, GpuTarget, changed
+from eyas.targets.gpu import GpuTarget, changed
 from eyas.targets.gpu_facts import VULKAN, is_feature
-from eyas.targets.text import SIZES
 
-_NAMES = {"shared": "shared_bytes", "push": "push_bytes", "alignment": "offset_alignment", "range": "binding_bytes"}
-"""What the runtime calls numbers that a target's text has a short name for."""
+_LARGEST = 2**31 - 1
+
+# What a device calls the numbers of a target's text (`eyas.Device.properties`).
+_COUNTS = {"subgroup": "subgroup", "threads": "threads", "bindings": "bindings", "grid": "grid", "cores": "cores"}
+_SIZES = {"shared": "shared-bytes", "push": "push-bytes", "alignment": "offset-alignment", "range": "storage-bytes"}
 
 
 def target_here(text: str) -> GpuTarget:
@@ -35,18 +36,24 @@ def targets_here(interface: str) -> tuple[GpuTarget, ...]:
     return tuple(target_for(device.properties) for device in devices_of(interface))
 
 
-def target_for(properties: Mapping[str, Any]) -> GpuTarget:
+def target_for(properties: Mapping[str, str]) -> GpuTarget:
     """Expresses what a device reports as the profile of its vendor that is nearest, plus what differs from it."""
-    features = {name for name in properties["features"] if is_feature(name)}
-    numbers = {name: properties[_NAMES.get(name, name)] for name in OPTIONS if name != "spirv"}
-    items = [f"{name}={value if name in SIZES else min(value, 2**31 - 1)}" for name, value in numbers.items() if value]
-    items.append(f"spirv={properties['spirv']}")
-    vendors = [name for name, gpu in VULKAN.items() if gpu.vendor == properties["vendor"]] or ["baseline"]
-    candidates = [_expressed(profile, features, items) for profile in vendors]
-    return min(candidates, key=lambda one: len(one.changes) + len(one.options))
+    features = {name for name in properties if is_feature(name)}
+    # Of a grid "65535x65535x65535" the first axis counts; a number that is not reported is the profile's.
+    counts = {name: int(properties.get(key, "0").split("x")[0]) for name, key in _COUNTS.items()}
+    numbers = [f"{name}={min(count, _LARGEST)}" for name, count in counts.items() if count]
+    numbers += [f"{name}={properties[key]}" for name, key in _SIZES.items()]
+    numbers.append(f"spirv={properties['spirv']}")
+    vendor = int(properties["vendor"], 16)
+    profiles = [name for name, gpu in VULKAN.items() if gpu.vendor == vendor] or ["baseline"]
+    return min((_expressed(one, features, numbers) for one in profiles), key=_differences)
 
 
-def _expressed(profile: str, features: set[str], items: list[str]) -> GpuTarget:
+def _expressed(profile: str, features: set[str], numbers: list[str]) -> GpuTarget:
     had = VULKAN[profile].features
     signed = [f"-{name}" for name in had - features] + [f"+{name}" for name in features - had]
-    return changed(GpuTarget("vulkan", profile), [*signed, *items], "vulkan")
+    return changed(GpuTarget("vulkan", profile), [*signed, *numbers], "vulkan")
+
+
+def _differences(target: GpuTarget) -> int:
+    return len(target.changes) + len(target.options)
