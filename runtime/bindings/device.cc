@@ -84,6 +84,15 @@ nb::list drivers() {
   return out;
 }
 
+// Names alone: no driver is asked, which for some means opening a library.
+nb::list driver_names() {
+  nb::list out;
+  for (size_t i = 0; i < eyas_hal_driver_count(); ++i) {
+    out.append(nb::str(eyas_hal_driver_name(i)));
+  }
+  return out;
+}
+
 // (name, description, is_text, default, min, max) of each option of a driver.
 nb::list driver_options(const std::string& driver) {
   nb::list out;
@@ -118,6 +127,7 @@ void define_device(nb::module_& m) {
       .def("measure_read", measure_read, nb::arg("bytes"), nb::arg("shared"),
            nb::arg("milliseconds"));
   m.def("drivers", drivers);
+  m.def("driver_names", driver_names);
   m.def("driver_options", driver_options);
   m.def("vmvx", vmvx, nb::arg("kernels") = "", nb::arg("width") = 0);
 }

@@ -39,6 +39,7 @@ ENTRANCES = {"__init__", "__main__"}
 
 EXCEPTIONS = {
     ("ir/context.py", "eyas.dialects"): "a context has every dialect loaded, and whoever needs one asks `ir`",
+    ("targets/gpu_device.py", "eyas.runtime.device"): "a GPU is asked what it is; nothing is run on it",
 }
 
 
@@ -103,6 +104,7 @@ def test_only_drivers_run_what_was_compiled():
         f"{file} imports {name}"
         for file, package, name in IMPORTS
         if package_of(name) == "runtime" and package not in {*RUNS_MODULES, *ENTRANCES}
+        if (file, name) not in EXCEPTIONS
     ]
     assert not runs, "\n".join(runs)
 

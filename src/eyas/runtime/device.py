@@ -86,6 +86,11 @@ def devices() -> list[DeviceInfo]:
     return found
 
 
+def devices_of(driver: str) -> list[Device]:
+    """The devices that a driver sees here, open; none where what it needs is not installed."""
+    return [shared_device(driver, index) for index in range(dict(_core.drivers()).get(driver, 0))]
+
+
 def as_device(device: Device | str, threads: int | None = None) -> Device:
     """The device that an argument means: one that is open, or by its name the one that all share who ask for it."""
     if isinstance(device, Device):
@@ -111,7 +116,7 @@ def shared_device(name: str, index: int = 0, threads: int | None = None) -> Devi
 
 
 def _names() -> list[str]:
-    return [name for name, _ in _core.drivers()]
+    return _core.driver_names()
 
 
 def _check_name(name: str) -> None:

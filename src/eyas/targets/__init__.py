@@ -2,7 +2,7 @@
 
 In: `llvm-cpu:x86_64:znver4:-avx512vnni`. Out: a `CpuTarget`, `TileMachine` or `GpuTarget`, each with what only its kind
 has, and all with cores, caches and limits. `registry.py` lists the backends; every fact about a CPU sits in `facts.py`,
-about a GPU in `gpu.py`; no other package tests feature names.
+about a GPU in `gpu_facts.py`; no other package tests feature names.
 """
 
 from eyas.targets.cpu import CpuTarget

@@ -9,10 +9,10 @@ from functools import cached_property
 from eyas.errors import TargetError
 from eyas.targets import facts
 from eyas.targets.target import DEFAULT_CORES, Caches, Target
-from eyas.targets.text import SIZES, looks_like_options, parse_option, print_options, unknown
+from eyas.targets.text import CACHES, looks_like_options, parse_option, print_options, unknown
 
 _VLENS = (128, 256, 512, 1024, 2048)
-_OPTIONS = ("vlen", *SIZES, "cores")
+_OPTIONS = ("vlen", *CACHES, "cores")
 """In the order in which they are printed."""
 
 

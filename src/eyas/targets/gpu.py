@@ -1,106 +1,204 @@
-"""`GpuTarget`: a GPU as data. The names are read and printed; nothing compiles for them yet."""
+"""`GpuTarget`: a GPU as data: a profile of `gpu_facts.py`, and what differs from it."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from eyas.errors import TargetError
+from eyas.targets.gpu_facts import FEATURES, GPUS, Gpu, MatrixShape, is_feature
 from eyas.targets.target import Caches, Limits, Target
-from eyas.targets.text import KIB, MIB, looks_like_options, parse_option, print_options
+from eyas.targets.text import looks_like_options, parse_option, print_options, unknown
 
+OPTIONS = ("spirv", "subgroup", "threads", "shared", "push", "bindings", "alignment", "range", "grid", "cores")
+"""Numbers of a `Gpu` that a target's text may change, in the order in which they are printed."""
+_SPIRV = tuple(f"1.{minor}" for minor in range(3, 7))
 
-@dataclass(frozen=True)
-class Gpu:
-    """One kind of GPU, or what an interface guarantees of all of them."""
-
-    cores: int
-    """Processors that take workgroups: NVIDIA's SMs, AMD's compute units."""
-    subgroup: int
-    """Threads that run in step: a warp, a wave."""
-    max_threads: int
-    """Of one workgroup."""
-    shared_bytes: int
-    """Memory that the threads of one workgroup share."""
-    l1_bytes: int
-    l2_bytes: int
-    limits: Limits
-    matrix_shapes: tuple[tuple[str, int, int, int], ...] = ()
-    """(element type, rows, columns, depth) of one matrix instruction of a subgroup."""
-
-
-# CUDA C++ Programming Guide, "Compute Capabilities". Parameters of a kernel take 4 KB; pointers are among them.
-_CUDA = Limits(max_bindings=256, push_constant_bytes=2048, max_grid=(2**31 - 1, 65_535, 65_535), offset_alignment=256)
-_MMA_80 = (("f16", 16, 8, 16), ("bf16", 16, 8, 16), ("tf32", 16, 8, 8), ("i8", 16, 8, 32))
-# What Vulkan 1.1 promises of every device ("Required Limits").
-_VULKAN = Limits(max_bindings=4, push_constant_bytes=128, max_grid=(65_535, 65_535, 65_535), offset_alignment=256)
-_SPIRV = Gpu(16, 32, 128, 16 * KIB, 16 * KIB, 1 * MIB, _VULKAN)
-
-GPUS = {
-    "cuda": {
-        "sm_70": Gpu(80, 32, 1024, 96 * KIB, 128 * KIB, 6 * MIB, _CUDA, (("f16", 8, 8, 4),)),
-        "sm_75": Gpu(40, 32, 1024, 64 * KIB, 96 * KIB, 4 * MIB, _CUDA, (("f16", 16, 8, 8), ("i8", 8, 8, 16))),
-        "sm_80": Gpu(108, 32, 1024, 163 * KIB, 192 * KIB, 40 * MIB, _CUDA, _MMA_80),
-        "sm_86": Gpu(84, 32, 1024, 99 * KIB, 128 * KIB, 6 * MIB, _CUDA, _MMA_80),
-        "sm_89": Gpu(142, 32, 1024, 99 * KIB, 128 * KIB, 72 * MIB, _CUDA, _MMA_80),
-        "sm_90": Gpu(132, 32, 1024, 227 * KIB, 256 * KIB, 50 * MIB, _CUDA, _MMA_80),
-        "sm_90a": Gpu(132, 32, 1024, 227 * KIB, 256 * KIB, 50 * MIB, _CUDA, _MMA_80),
-    },
-    "vulkan": {"spirv1.3": _SPIRV, "spirv1.4": _SPIRV, "spirv1.5": _SPIRV, "spirv1.6": _SPIRV},
-}
-"""By backend, then by name; the last is what the backend alone means."""
+# What the driver binds beside a dispatch's buffers: scratch memory, the error word, constants that fit nowhere else.
+_DRIVER_BINDINGS = 3
+# What a dispatch may always bind: a buffer to read and one to write.
+_LEAST_BINDINGS = 2
+_MOST_BINDINGS = 256  # of the executable format
+_OTHER_GRID = 65_535  # workgroups along the second and third axis, everywhere
+# Of shared memory, for what kernels pass between subgroups while they reduce.
+_RESERVED_BYTES = 1024
 
 
 @dataclass(frozen=True)
 class GpuTarget(Target):
-    """`cuda[:sm_90a]` or `vulkan[:spirv1.6]`, with `cores=N` behind a colon."""
+    """`vulkan:PROFILE[:+feature,-feature,option=value]` or `cuda[:sm_90a]`; `vulkan` alone means the device here.
+
+    Features are named in `gpu_facts.FEATURES`, or are shapes of matrices (`+matrix:f16:f32:16x16x16`); options are
+    numbers of `Gpu`: `subgroup=16`, `shared=64K`, `spirv=1.5`. Those that make no difference are left out, so that
+    equal machines have equal text.
+    """
 
     interface: str
-    chip: str
-    core_count: int = 0
-    """0: as many as the kind usually has."""
+    profile: str
+    changes: tuple[str, ...] = ()
+    """Signed features, in the order of `FEATURES`, then shapes of matrices."""
+    options: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
-        return ":".join(
-            [self.interface, self.chip, *print_options({"cores": self.core_count} if self.core_count else {})]
-        )
+        options = {name: value for name, value in self.options if name != "spirv"}
+        version = [f"spirv={self.spirv_version}"] if "spirv" in dict(self.options) else []
+        details = [*self.changes, *version, *print_options(options)]
+        return ":".join([self.interface, self.profile, *([",".join(details)] if details else [])])
+
+    @cached_property
+    def facts(self) -> Gpu:
+        """The profile's, with what differs."""
+        base = GPUS[self.interface][self.profile]
+        features = base.features | {one[1:] for one in self.changes if one[0] == "+"}
+        features -= {one[1:] for one in self.changes if one[0] == "-"}
+        return replace(base, features=features, **dict(self.options))
 
     @property
     def backend(self) -> str:
         return self.interface
 
     @property
-    def facts(self) -> Gpu:
-        return GPUS[self.interface][self.chip]
-
-    @property
     def cores(self) -> int:
-        return self.core_count or self.facts.cores
+        return self.facts.cores
 
-    @property
+    @cached_property
     def caches(self) -> Caches:
-        return Caches(self.facts.l1_bytes, self.facts.l2_bytes, 0)
+        return Caches(self.facts.l1, self.facts.l2, 0)
 
-    @property
+    @cached_property
     def limits(self) -> Limits:  # type: ignore[override]
-        return self.facts.limits
+        """What one dispatch may ask for, after what the driver binds for itself."""
+        facts = self.facts
+        bindings = max(_LEAST_BINDINGS, min(facts.bindings - _DRIVER_BINDINGS, _MOST_BINDINGS))
+        return Limits(bindings, facts.push, (facts.grid, _OTHER_GRID, _OTHER_GRID), facts.alignment, facts.range)
 
     @property
     def workgroup_bytes(self) -> int:
-        return self.facts.shared_bytes
+        return max(0, self.facts.shared - _RESERVED_BYTES)
 
     @property
     def runs_here(self) -> bool:
-        return False  # until there is a driver to ask
+        from eyas.targets.gpu_device import targets_here
+
+        return any(here.covers(self) for here in targets_here(self.interface))
+
+    @property
+    def required_features(self) -> tuple[str, ...]:
+        # Offsets are chosen for the whole program; what a kernel needs on top of it, it says itself.
+        return (f"offset-alignment={self.facts.alignment}",)
+
+    @property
+    def preference(self) -> int:
+        # A device runs either GPU code or CPU code; among profiles the richer one is for fewer devices.
+        return 1 + len(self.facts.features)
+
+    # --- what codegen asks --------------------------------------------------------------------------------------------
+
+    @property
+    def subgroup(self) -> int:
+        """Threads that run in step; 1 where it is not known."""
+        return self.facts.subgroup
+
+    @property
+    def max_threads(self) -> int:
+        """Of one workgroup; along its third axis at most 64."""
+        return self.facts.threads
+
+    @property
+    def shared_bytes(self) -> int:
+        """Memory that the threads of one workgroup share."""
+        return self.facts.shared
+
+    @property
+    def spirv_version(self) -> str:
+        return f"1.{self.facts.spirv}"
+
+    @cached_property
+    def matrix_shapes(self) -> tuple[MatrixShape, ...]:
+        """Matrix instructions of a subgroup, sorted."""
+        return tuple(sorted(shape for name in self.facts.features if (shape := MatrixShape.parse(name))))
+
+    def has(self, feature: str) -> bool:
+        """Whether every device of this target has a feature, in the words of a module's needs: `f16`, `threads=256`."""
+        name, equals, value = feature.partition("=")
+        facts = self.facts
+        if not equals:
+            assert is_feature(name), f"'{feature}' is not a feature"
+            return name in facts.features
+        if name == "spirv":
+            return _SPIRV.index(value) <= _SPIRV.index(self.spirv_version)
+        number = int(value)
+        if name == "subgroup":
+            return facts.subgroup == number
+        if name == "offset-alignment":
+            return number % facts.alignment == 0
+        most = {"shared-bytes": facts.shared, "threads": facts.threads, "push-bytes": facts.push}
+        return number <= (most | {"bindings": facts.bindings})[name]
+
+    def covers(self, other: GpuTarget) -> bool:
+        """Whether a device of this target has all that one of the other has."""
+        mine, its = self.facts, other.facts
+        larger = all(getattr(mine, name) >= getattr(its, name) for name in ("threads", "shared", "push", "bindings"))
+        return (
+            self.interface == other.interface and larger and its.features <= mine.features
+            and mine.spirv >= its.spirv and its.subgroup in (1, mine.subgroup) and its.alignment % mine.alignment == 0
+        )  # fmt: skip
 
 
 def parse(text: str, rest: str) -> GpuTarget:
-    """Reads `cuda:...` and `vulkan:...`."""
+    """Reads what follows `vulkan` or `cuda`; options without a profile change what the device of this machine is."""
     backend = text.partition(":")[0]
-    parts = [part for part in rest.split(":") if part]
-    chip = parts.pop(0) if parts and not looks_like_options(parts[0]) else list(GPUS[backend])[-1]
-    if chip not in GPUS[backend]:
-        raise TargetError(f"target '{text}': '{chip}' is not known; {backend} has: {', '.join(GPUS[backend])}")
-    if len(parts) > 1 or (parts and not re.fullmatch(r"cores=.*", parts[0])):
-        raise TargetError(f"target '{text}': the form is {backend}[:{chip}][:cores=N]")
-    return GpuTarget(backend, chip, parse_option(text, parts[0], ["cores"])[1] if parts else 0)
+    profiles = GPUS[backend]
+    profile, _, details = ("", "", rest) if looks_like_options(rest.partition(":")[0]) else rest.partition(":")
+    if profile and profile not in profiles:
+        raise unknown(text, "profile", profile, profiles)
+    if details and not looks_like_options(details):
+        raise TargetError(
+            f"target '{text}': '{details}' is neither a feature nor an option; "
+            f"the form is {backend}[:PROFILE][:+feature,-feature,option=value]"
+        )
+    base = GpuTarget(backend, profile) if profile else _default(backend, text)
+    return changed(base, details.split(",") if details else [], text)
+
+
+def _default(backend: str, text: str) -> GpuTarget:
+    """What a backend's name alone means."""
+    if backend != "vulkan":
+        return GpuTarget(backend, list(GPUS[backend])[-1])
+    from eyas.targets.gpu_device import target_here
+
+    return target_here(text)
+
+
+def changed(base: GpuTarget, items: Iterable[str], text: str) -> GpuTarget:
+    """A GPU with other features and numbers."""
+    plain = GPUS[base.interface][base.profile]
+    features, options = set(base.facts.features), dict(base.options)
+    for item in items:
+        if item[:1] in ("+", "-"):
+            if not is_feature(item[1:]):
+                raise unknown(text, "feature", item[1:], [*FEATURES, "matrix:f16:f32:16x16x16 and the like"])
+            (features.add if item[0] == "+" else features.discard)(item[1:])
+        else:
+            name, value = _parse_number(text, item)
+            options[name] = value
+    changes = [f"-{name}" for name in plain.features - features] + [f"+{name}" for name in features - plain.features]
+    order = list(FEATURES)
+    changes.sort(key=lambda one: (order.index(one[1:]) if one[1:] in FEATURES else len(order), one[1:]))
+    kept = (
+        (name, options[name]) for name in OPTIONS if options.get(name, getattr(plain, name)) != getattr(plain, name)
+    )
+    return GpuTarget(base.interface, base.profile, tuple(changes), tuple(kept))
+
+
+def _parse_number(text: str, item: str) -> tuple[str, int]:
+    name, _, value = item.partition("=")
+    if name == "spirv":
+        if value not in _SPIRV:
+            raise TargetError(f"target '{text}': spirv is '{value}'; allowed: {', '.join(_SPIRV)}")
+        return name, int(value[2:])
+    name, number = parse_option(text, item, OPTIONS, most=2**31 - 1)
+    if name in ("alignment", "subgroup") and number & (number - 1):
+        raise TargetError(f"target '{text}': {name} is '{value}'; give a power of two")
+    return name, number

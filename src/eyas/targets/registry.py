@@ -45,8 +45,13 @@ BACKENDS = {
             "eyas.targets.tiles",
             "eyas.codegen.vmvx.compile",
         ),
-        BackendRow("vulkan", "SPIR-V for Vulkan devices", "vulkan[:spirv1.3 to 1.6][:cores=N]", "eyas.targets.gpu"),
-        BackendRow("cuda", "PTX for NVIDIA devices", "cuda[:sm_NN][:cores=N]", "eyas.targets.gpu"),
+        BackendRow(
+            "vulkan",
+            "SPIR-V for Vulkan devices; alone it means the device of this machine",
+            "vulkan[:PROFILE][:+feature,-feature,option=value]",
+            "eyas.targets.gpu",
+        ),
+        BackendRow("cuda", "PTX for NVIDIA devices", "cuda[:sm_NN][:option=value]", "eyas.targets.gpu"),
     )
 }
 

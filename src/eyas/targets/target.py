@@ -36,6 +36,8 @@ class Limits:
     """Workgroups per axis."""
     offset_alignment: int = 64
     """Bytes that a binding's offset in its buffer is a multiple of."""
+    max_binding_bytes: int = 2**63 - 1
+    """How much of a buffer a dispatch sees through one binding."""
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,25 @@ from eyas.errors import TargetError
 
 KIB, MIB = 1 << 10, 1 << 20
 MAX_CORES = 65_536
-SIZES = ("l1d", "l2", "l3")
-"""Options that are bytes of cache."""
+CACHES = ("l1d", "l2", "l3")
+SIZES = (*CACHES, "shared", "push", "alignment", "range")
+"""Options that are bytes."""
+_MAY_BE_ZERO = ("l2", "l3")
 
 
-def parse_option(text: str, item: str, allowed: Iterable[str]) -> tuple[str, int]:
-    """`l2=1M` or `cores=16` of the target `text`, as a name and a number."""
+def parse_option(text: str, item: str, allowed: Iterable[str], most: int = MAX_CORES) -> tuple[str, int]:
+    """`l2=1M` or `cores=16` of the target `text`, as a name and a number; a count is at most `most`."""
     names = list(allowed)
     name, equals, value = item.partition("=")
     if name not in names or not equals:
         raise unknown(text, "option", name, [f"{one}=..." for one in names])
     if name in SIZES:
         size = re.fullmatch(r"(\d+)([KM]?)", value)
-        if not size or (name == "l1d" and int(size.group(1)) == 0):
+        if not size or (name not in _MAY_BE_ZERO and int(size.group(1)) == 0):
             raise TargetError(f"target '{text}': {name} is '{value}'; give bytes, or a number with K or M such as 512K")
         return name, int(size.group(1)) * {"": 1, "K": KIB, "M": MIB}[size.group(2)]
-    if not (value.isascii() and value.isdigit() and 1 <= int(value) <= MAX_CORES):
-        raise TargetError(f"target '{text}': {name} is '{value}'; give a number from 1 to {MAX_CORES}")
+    if not (value.isascii() and value.isdigit() and 1 <= int(value) <= most):
+        raise TargetError(f"target '{text}': {name} is '{value}'; give a number from 1 to {most}")
     return name, int(value)
 
 

@@ -27,7 +27,6 @@ ROUND_TRIP = [
     "llvm-cpu:riscv64:+v,vlen=256,l1d=64K,cores=4",
     "vmvx",
     "vmvx:cores=4",
-    "vulkan:spirv1.6",
     "cuda:sm_90a",
     "cuda:sm_80:cores=98",
 ]
@@ -65,8 +64,8 @@ def test_order_of_features_does_not_matter() -> None:
         ("llvm-cpu:riscv64:+v,vlen=100", "vlen is '100'", "128, 256"),
         ("llvm-cpu:x86_64:l2=big", "l2 is 'big'", "512K"),
         ("llvm-cpu:x86_64:znver3:+avx:extra", "too many", "llvm-cpu:ARCH"),
-        ("cuda:volta", "'volta'", "cuda has: sm_70"),
-        ("cuda:sm_90a:l2=1M", "the form is", "cuda[:sm_90a][:cores=N]"),
+        ("cuda:volta", "profile 'volta'", "Allowed: sm_70"),
+        ("cuda:sm_90a:l2=1M", "option 'l2'", "cores=..."),
         ("", "backend ''", "Allowed: llvm-cpu"),
     ],
 )
@@ -77,19 +76,11 @@ def test_error_names_the_part_and_what_is_allowed(text: str, part: str, hint: st
     assert hint in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["vulkan:spirv1.6", "cuda:sm_90a"])
-def test_reserved_names_fail_when_used(text: str) -> None:
-    target = Target.parse(text)
+def test_reserved_names_fail_when_used() -> None:
+    target = Target.parse("cuda:sm_90a")
     assert isinstance(target, GpuTarget) and not target.runs_here
-    with pytest.raises(TargetError, match="does not compile for it yet; use llvm-cpu or vmvx"):
+    with pytest.raises(TargetError, match="does not compile for it yet; use llvm-cpu"):
         codegen_module(target)
-
-
-def test_gpus_have_limits_of_their_own() -> None:
-    vulkan, cuda = Target.parse("vulkan"), Target.parse("cuda")
-    assert vulkan.limits.push_constant_bytes == 128 and vulkan.limits.offset_alignment == 256
-    assert cuda.cores == 132 and Target.parse("cuda:sm_90a:cores=8").cores == 8
-    assert cuda.workgroup_bytes == 227 << 10
 
 
 def test_the_portable_target_is_the_same_everywhere() -> None:
@@ -102,9 +93,10 @@ def test_the_portable_target_is_the_same_everywhere() -> None:
 
 
 def test_every_backend_has_a_parser() -> None:
-    for row in BACKENDS.values():
-        target = Target.parse(row.name)
-        assert target.backend == row.name and Target.parse(str(target)) == target
+    texts = {**dict.fromkeys(BACKENDS), "vulkan": "vulkan:baseline"}  # a device may be missing
+    for name, text in texts.items():
+        target = Target.parse(text or name)
+        assert target.backend == name and Target.parse(str(target)) == target
 
 
 def test_cores_are_counted_here_and_assumed_elsewhere() -> None:
