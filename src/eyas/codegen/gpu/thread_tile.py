@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, scf
 
-from eyas.codegen.common.emission.tile_body import TileBody
+from eyas.codegen.common.emission.tile_body import TileBody, with_index
 from eyas.codegen.common.emission.tile_loads import Block, TileContext, TileLoads
 from eyas.codegen.common.kernel import Access, Nest, Storage
 from eyas.codegen.common.sizes import ONE, ZERO
@@ -15,21 +18,60 @@ VECTORS = (4, 2)
 """Neighbours that memory hands over at once."""
 
 
+@dataclass
+class Ahead:
+    """Several steps of a reduction that are written out: what lies side by side along its loop is loaded at once, by
+    the first of them."""
+
+    loop: int
+    count: int
+    step: int = 0
+    loaded: dict[tuple[int, int], list[mlir.Value]] = field(default_factory=dict)
+
+
 class ThreadTile(TileBody):
     """`rows` points along one loop and `vectors` along another, each a scalar. `writes` is the condition under which
-    this thread stores what it makes."""
+    this thread stores what it makes; `depth` steps of the innermost reduction are written out."""
 
-    def __init__(self, memory: Memory, nest: Nest, row_loop: int | None = None, lane_loop: int | None = None):
+    def __init__(
+        self, memory: Memory, nest: Nest, row_loop: int | None = None, lane_loop: int | None = None, depth: int = 1
+    ):
         super().__init__(memory, nest, TileContext(memory, row_loop, lane_loop), 1)
         self.memory: Memory = memory
         self.writes: mlir.Value | None = None
+        self.depth = depth
+        self._ahead: Ahead | None = None
 
     def run(self, block: Block) -> None:
         """All statements of the nest for one tile."""
         self._block(block, self.nest.statements)
 
     def _loads(self, block: Block, outer: TileLoads | None = None) -> TileLoads:
-        return ThreadLoads(self.context, block, 1, outer)
+        return ThreadLoads(self.context, block, outer, self._ahead)
+
+    def _run_reductions(
+        self,
+        loops: Sequence[int],
+        block: Block,
+        carried: list[mlir.Value],
+        step: Callable[[Block, list[mlir.Value]], list[mlir.Value]],
+        reach: int = 1,
+    ) -> list[mlir.Value]:
+        if len(loops) != 1 or self.depth == 1 or self.nest.loops[loops[0]].factor % self.depth:
+            return super()._run_reductions(loops, block, carried, step, reach)
+        (loop,) = loops
+
+        def steps(first: Block, values: list[mlir.Value]) -> list[mlir.Value]:
+            index = first.indices[loop]
+            assert index is not None
+            for number in range(self.depth):
+                self._ahead = Ahead(loop, self.depth) if number == 0 else replace(self._ahead, step=number)
+                at = self.memory.add(index, self.at.index(number))
+                values = step(replace(first, indices=with_index(first.indices, loop, at)), values)
+            self._ahead = None
+            return values
+
+        return super()._run_reductions(loops, block, carried, steps, self.depth)
 
     def _store(self, access: Access, block: Block, values: list[list[mlir.Value]]) -> None:
         if self.writes is None:
@@ -57,7 +99,13 @@ class ThreadLoads(TileLoads):
 
     memory: Memory
 
+    def __init__(self, context: TileContext, block: Block, outer: TileLoads | None, ahead: Ahead | None):
+        super().__init__(context, block, 1, outer)
+        self.ahead = ahead
+
     def get(self, access: Access, row: int, vector: int) -> mlir.Value:
+        if self.ahead is not None and self._is_ahead(access, self.ahead):
+            return self._load_ahead(access, row if self._depends(access, self.row_loop) else 0, self.ahead)
         count = vector_of(access, self.lane_loop, self.block.vectors, self.memory)
         if count == 1:
             return super().get(access, row, vector)
@@ -67,6 +115,18 @@ class ThreadLoads(TileLoads):
             for lane, value in enumerate(self._load_vector(access, row, first, count)):
                 self.values[id(access), row, first + lane] = value
         return self.values[id(access), row, vector]
+
+    def _is_ahead(self, access: Access, ahead: Ahead) -> bool:
+        """Whether what several steps read lies side by side, the same for all lanes."""
+        width = vector_of(access, ahead.loop, ahead.count, self.memory)
+        return not access.guards and width == ahead.count and not self._depends(access, self.lane_loop)
+
+    def _load_ahead(self, access: Access, row: int, ahead: Ahead) -> mlir.Value:
+        key = (id(access), row)
+        if key not in ahead.loaded:
+            assert ahead.step == 0, "the first step loads for all"
+            ahead.loaded[key] = self.memory.load_vector(access.storage, self.address(access, row, 0), ahead.count)
+        return ahead.loaded[key][ahead.step]
 
     def _load_vector(self, access: Access, row: int, first: int, count: int) -> list[mlir.Value]:
         address = self.address(access, row, first)

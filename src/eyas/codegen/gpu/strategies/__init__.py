@@ -1,0 +1,14 @@
+"""Strategies for GPUs: one file each, tried in order. The first that matches lowers the dispatch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eyas.codegen.gpu.strategies.base import Strategy
+from eyas.codegen.gpu.strategies.contraction import Contraction
+from eyas.codegen.gpu.strategies.points import Points
+from eyas.codegen.gpu.strategies.rows import Rows
+
+STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Points)
+
+__all__ = ["STRATEGIES", "Strategy"]

@@ -1,0 +1,221 @@
+"""Products and convolutions: each thread has a tile of rows and columns in registers, and a workgroup a tile of those.
+
+With `row_points` of an operand that is the same along the columns and `column_points` of one that is the same along the
+rows, each step of the sum makes row_points * column_points multiply-adds from row_points + column_points loads. Neighbouring
+threads have neighbouring columns, so that they load neighbouring elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, gpu, scf
+
+from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.sizes import ZERO, Size, product
+from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.gpu.interface import Interface
+from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.points import decode, each
+from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
+from eyas.targets import Target
+from eyas.targets.gpu import GpuTarget
+
+_THREADS = 64
+# Steps of the sum that are written out, where it has a multiple of them.
+_DEPTH = 4
+_ROW_POINTS, _COLUMN_POINTS = (8, 4, 2, 1), (4, 2, 1)
+_UNKNOWN_ROWS = 64
+
+
+@dataclass(frozen=True)
+class ProductKnobs:
+    threads: int
+    columns: int
+    """Threads of a workgroup side by side along the columns; the others are along the rows."""
+    row_points: int
+    column_points: int
+    depth: int
+    """Steps of the sum that are written out."""
+
+
+@dataclass(frozen=True)
+class ProductLoops:
+    """The loops of a nest whose points are rows and columns of a product."""
+
+    row: int | None
+    column: int
+    others: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Contraction(KernelStrategy):
+    name: ClassVar[str] = "contraction"
+    knobs_type: ClassVar[type] = ProductKnobs
+    knobs: ProductKnobs
+
+    @classmethod
+    def choose(cls, found: Analysis, target: Target) -> Contraction | str:
+        assert isinstance(target, GpuTarget)
+        kernel = cls.kernel_of(found)
+        if isinstance(kernel, str):
+            return kernel
+        nest = kernel.nests[0]
+        loops = product_loops(nest)
+        assert not isinstance(loops, str)
+        rows = 1 if loops.row is None else nest.loops[loops.row].static or _UNKNOWN_ROWS
+        columns = nest.loops[loops.column].static or _UNKNOWN_ROWS
+        others = product([nest.loops[loop] for loop in loops.others]).static or 1
+        row_points = next(points for points in _ROW_POINTS if points <= rows)
+        column_points = next(points for points in _COLUMN_POINTS if columns % points == 0)
+        threads = min(_THREADS, target.max_threads)
+        wanted = 2 * threads * target.cores
+        while row_points > 1 and others * rows * columns < wanted * row_points * column_points:
+            row_points //= 2
+        side = 1
+        while side < threads and side * column_points < columns and side < 16:
+            side *= 2
+        while threads > side and (threads // side // 2) * row_points >= rows:
+            threads //= 2
+        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _DEPTH))
+
+    @classmethod
+    def kernel_of(cls, found: Analysis) -> Kernel | str:
+        kernel = found.plain
+        if isinstance(kernel, str):
+            return NO_NESTS
+        if len(kernel.nests) != 1 or kernel.steps is not None:
+            return "more than one loop nest"
+        if kernel.nests[0].guards:
+            return TILES_STICK_OUT
+        loops = product_loops(kernel.nests[0])
+        return loops if isinstance(loops, str) else kernel
+
+    @classmethod
+    def check(cls, kernel: Kernel, knobs: ProductKnobs) -> str | None:
+        if (problem := check_powers_of_two(threads=knobs.threads, columns=knobs.columns)) is not None:
+            return problem
+        if knobs.columns > knobs.threads:
+            return f"columns is {knobs.columns}; it must be at most threads"
+        for name in ("row_points", "column_points", "depth"):
+            if not 1 <= getattr(knobs, name) <= 64:
+                return f"{name} is {getattr(knobs, name)}; it must be 1 to 64"
+        loops = product_loops(kernel.nests[0])
+        assert not isinstance(loops, str)
+        if loops.row is None and knobs.row_points > 1:
+            return f"row_points is {knobs.row_points}; without rows it must be 1"
+        return None
+
+    @property
+    def loops(self) -> ProductLoops:
+        loops = product_loops(self.kernel.nests[0])
+        assert isinstance(loops, ProductLoops)
+        return loops
+
+    @property
+    def workgroups(self) -> Sequence[tuple[Size, int]]:
+        """Of everything that is neither row nor column, of the columns, and of the rows."""
+        nest, loops, knobs = self.kernel.nests[0], self.loops, self.knobs
+        axes = [
+            (product([nest.loops[loop] for loop in loops.others]), 1),
+            (nest.loops[loops.column], knobs.columns * knobs.column_points),
+        ]
+        if loops.row is not None:
+            axes.append((nest.loops[loops.row], knobs.threads // knobs.columns * knobs.row_points))
+        return axes
+
+    def emit(self, interface: Interface) -> None:
+        at, memory, nest = interface, Memory(self.kernel, interface), self.kernel.nests[0]
+        loops, knobs = self.loops, self.knobs
+        tile = ThreadTile(memory, nest, loops.row, loops.column, knobs.depth)
+        (others, _), (columns, column_piece), *rows = self.workgroups
+        across = arith.RemUIOp(at.thread, at.index(knobs.columns)).result
+        along = arith.DivUIOp(at.thread, at.index(knobs.columns)).result
+        column = _first(at, at.ids[1], column_piece, across, knobs.column_points)
+        row = _first(at, at.ids[2], rows[0][1], along, knobs.row_points) if rows else at.index(0)
+
+        def run(number: mlir.Value) -> None:
+            indices: list[mlir.Value | None] = [None] * len(nest.loops)
+            sizes = [nest.loops[loop] for loop in loops.others]
+            for loop, index in zip(loops.others, decode(memory, number, sizes), strict=True):
+                indices[loop] = index
+
+            def run_columns(first_row: mlir.Value, row_count: int) -> None:
+                def run_tile(first_column: mlir.Value, column_count: int) -> None:
+                    inside = list(indices)
+                    inside[loops.column] = first_column
+                    if loops.row is not None:
+                        inside[loops.row] = first_row
+                    tile.run(Block(inside, row_count, column_count, None))
+
+                _in_parts(memory, column, columns, knobs.column_points, column_piece, run_tile)
+
+            if rows:
+                _in_parts(memory, row, rows[0][0], knobs.row_points, rows[0][1], run_columns)
+            else:
+                run_columns(row, 1)
+
+        each(at.ids[0], memory.size(others), gpu.grid_dim(gpu.Dimension.x), run)
+
+
+def product_loops(nest: Nest) -> ProductLoops | str:
+    """Which loops of a nest are rows and columns, or why it is no product."""
+    first = nest.statements[0]
+    if not first.reductions or any(statement.reductions for statement in nest.statements[1:]):
+        return "no sum"
+    column = contiguous_loop(nest, nest.parallel)
+    if column is None:
+        return "no loop along which results are neighbours"
+    inputs = [source for source in first.inputs if isinstance(source, Access)]
+    moving = [source for source in inputs if source.strides[column] != ZERO]
+    if len(inputs) < 2 or not moving:
+        return "nothing is multiplied"
+    candidates = [loop for loop in nest.parallel if loop != column and nest.loops[loop] != Size(1)]
+    for reused in (moving, inputs):
+        for loop in reversed(candidates):
+            if any(source.strides[loop] == ZERO for source in reused):
+                return ProductLoops(loop, column, tuple(one for one in nest.parallel if one not in (loop, column)))
+    if len(moving) == len(inputs):
+        return "no operand is used again"
+    return ProductLoops(None, column, tuple(loop for loop in nest.parallel if loop != column))
+
+
+def _first(at: Interface, workgroup: mlir.Value, piece: int, thread: mlir.Value, points: int) -> mlir.Value:
+    """The first point of a thread along an axis."""
+    base = arith.MulIOp(workgroup, at.index(piece)).result
+    return arith.AddIOp(base, arith.MulIOp(thread, at.index(points)).result).result
+
+
+def _in_parts(
+    memory: Memory, first: mlir.Value, extent: Size, points: int, piece: int, run: Callable[[mlir.Value, int], None]
+) -> None:
+    """Runs code for the points of a thread: all of them, or those that there are."""
+    static, at = extent.static, memory.at
+    if static is not None and static % piece == 0:
+        run(first, points)
+        return
+    size = memory.size(extent)
+    end = arith.AddIOp(first, at.index(points)).result
+    if static is None or static >= points:
+        whole = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ule, end, size).result)
+        with mlir.InsertionPoint(whole.then_block):
+            run(first, points)
+            scf.YieldOp([])
+    if points == 1 or (static is not None and static % points == 0):
+        return
+    if static is None:
+        sticks_out = arith.CmpIOp(arith.CmpIPredicate.ugt, end, size).result
+        start = arith.SelectOp(sticks_out, first, size).result
+        each(start, size, at.index(1), lambda index: run(index, 1))
+        return
+    last = static - static % points
+    part = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, first, at.index(last)).result)
+    with mlir.InsertionPoint(part.then_block):
+        run(first, static % points)
+        scf.YieldOp([])

@@ -1,0 +1,82 @@
+"""Compiles one dispatch function to SPIR-V: analyse, choose a strategy for GPUs, emit a kernel, and take the last step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eyas.codegen.spirv.lower import lower_to_spirv
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.analysis import generalize
+from eyas.codegen.common.backend import Backend, CompiledDispatch
+from eyas.codegen.common.bufferize import in_place_results
+from eyas.codegen.gpu.strategies import STRATEGIES
+from eyas.codegen.gpu.strategies.base import Strategy, unaligned_bindings
+from eyas.ir import run_upstream
+from eyas.module.spirv_executable import Kernel, read_executable, write_executable
+from eyas.targets import Target
+from eyas.targets.gpu import GpuTarget
+
+FORMAT = "spirv"
+_SIMPLIFY = "cse,canonicalize{top-down=false},cse"
+
+
+class Spirv(Backend):
+    """Kernels for Vulkan devices. A dispatch's object is an executable of one kernel."""
+
+    strategies = STRATEGIES
+
+    def compile(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> CompiledDispatch:
+        assert isinstance(target, GpuTarget)
+        with module.context, mlir.Location.unknown():
+            function, lowered, strategy, rejected = self._kernel(module, target, disabled)
+            code = lower_to_spirv(lowered, target)
+            types = mlir.FunctionType(function.attributes["function_type"].value)
+            tensors = sum(isinstance(type_, mlir.RankedTensorType) for type_ in types.inputs)
+            bindings = tensors + len(types.results)
+            kernel = Kernel(
+                name=mlir.StringAttr(function.attributes["sym_name"]).value,
+                code=code.code,
+                bindings=bindings,
+                constants=len(types.inputs) - tensors,
+                local_size=code.local_size,
+                writes=_bits([*range(tensors, bindings), *in_place_results(function).values()]),
+                unaligned=_bits(unaligned_bindings(function)),
+                reports_errors=code.reports_errors,
+                constants_in_buffer=code.constants_in_buffer,
+                subgroup=code.subgroup,
+            )
+        compiled = CompiledDispatch.of(write_executable([kernel]), strategy, rejected)
+        return replace(compiled, needs=code.needs)
+
+    def listing(self, module: mlir.Module, target: Target, disabled: frozenset[str]) -> str:
+        with module.context, mlir.Location.unknown():
+            return str(self._kernel(module, target, disabled)[1])
+
+    def _kernel(
+        self, module: mlir.Module, target: Target, disabled: frozenset[str]
+    ) -> tuple[mlir.OpView, mlir.Module, Strategy, list[str]]:
+        """The dispatch function, a module with its kernel, how that was made, and why not in another way."""
+        generalize(module)
+        function = next(op for op in module.body.operations if op.operation.name == "func.func")
+        strategy, rejected = self.select(function, target, disabled)
+        lowered = mlir.Module.create(function.operation.location)
+        strategy.lower(function, lowered)
+        run_upstream(lowered, _SIMPLIFY)
+        return function, lowered, strategy, rejected
+
+    def link(self, objects: Sequence[bytes], names: Sequence[str], target: Target, entry: str) -> bytes:
+        kernels = [read_executable(one)[0] for one in objects]
+        assert all(one.name == entry for one in kernels)
+        return write_executable([replace(one, name=name) for one, name in zip(kernels, names, strict=True)])
+
+    def format(self, target: Target) -> str:
+        return FORMAT
+
+
+BACKEND = Spirv()
+
+
+def _bits(numbers: Sequence[int] | frozenset[int]) -> int:
+    return sum(1 << number for number in set(numbers))
