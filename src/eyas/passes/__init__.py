@@ -39,6 +39,7 @@ PASSES: dict[str, str] = {
     "count-loops": "passes.optimize.count_loops",
     "outline-control-flow": "passes.optimize.outline_control_flow",
     "outline-dispatches": "passes.dispatch.outline_dispatches",
+    "note-alignment": "passes.hal.note_alignment",
     "note-work": "passes.codegen.note_work",
     "pack-bindings": "passes.dispatch.pack_bindings",
     "pack-weights": "passes.hal.pack_weights",

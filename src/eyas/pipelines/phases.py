@@ -122,7 +122,8 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
 
 def _change_filters(options: Options) -> list[Pass | Upstream]:
     """What filters go through in `evaluate-constants`; in each call it would cost more than it saves."""
-    return [_make("fold-scales"), _make("winograd", target=options.target)]
+    has_transforms = "transforms" in backend_of(options.target).switches
+    return [_make("fold-scales"), *([_make("winograd", target=options.target)] if has_transforms else [])]
 
 
 def _dispatch(options: Options) -> list[Pass | Upstream]:
@@ -168,6 +169,7 @@ def _hal(options: Options) -> list[Pass | Upstream]:
     return [
         _make("convert-stream-to-hal"),
         Upstream("cse"),
+        _make("note-alignment", target=options.target),
         # Chosen here and not in codegen, so that a dump of this phase can be edited and resumed.
         _make("select-strategies", **_strategies(options)),
         _make("pack-weights"),

@@ -34,8 +34,8 @@ class Limits:
     push_constant_bytes: int = 256 * 8
     max_grid: tuple[int, int, int] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
     """Workgroups per axis."""
-    offset_alignment: int = 64
-    """Bytes that a binding's offset in its buffer is a multiple of."""
+    offset_alignment: int = 1
+    """Bytes that a binding's offset in its buffer must be a multiple of; 1: it may begin anywhere."""
     max_binding_bytes: int = 2**63 - 1
     """How much of a buffer a dispatch sees through one binding."""
 

@@ -2,8 +2,8 @@
 
     gpu.func @name(%0: memref<?xf32> {eyas.role = "binding", eyas.binding = 0}, ..., %n: i32 {eyas.role = "constant"})
 
-Arguments are added when they are asked for. A binding may be seen with several element types, as scalars and as vectors:
-these are arguments of their own that name the same binding. What the arguments become is the last step's to say.
+Arguments are added when they are asked for. A binding may be seen with several element types, as scalars and as
+vectors: these are arguments of their own that name the same binding. What they become is the last step's to say.
 """
 
 from __future__ import annotations

@@ -26,6 +26,15 @@ def decode(memory: Memory, number: mlir.Value, sizes: Sequence[Size]) -> list[ml
     return indices[::-1]
 
 
+MAX_GRID = 65_535
+"""Workgroups along x that every device takes; where there may be more, each has several of them to do."""
+
+
+def fits_a_grid(extent: Size, piece: int) -> bool:
+    """Whether the grid surely has a workgroup for each piece of an extent."""
+    return extent.static is not None and -(-extent.static // piece) <= MAX_GRID
+
+
 def each(
     low: mlir.Value, high: mlir.Value, step: mlir.Value, run: Callable[[mlir.Value], None], most_once: bool = False
 ) -> None:

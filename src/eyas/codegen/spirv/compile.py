@@ -1,4 +1,4 @@
-"""Compiles one dispatch function to SPIR-V: analyse, choose a strategy for GPUs, emit a kernel, and take the last step."""
+"""Compiles one dispatch function to SPIR-V: analyse, choose a strategy for GPUs, emit a kernel, take the last step."""
 
 from __future__ import annotations
 

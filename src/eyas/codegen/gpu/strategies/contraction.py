@@ -1,8 +1,8 @@
 """Products and convolutions: each thread has a tile of rows and columns in registers, and a workgroup a tile of those.
 
 With `row_points` of an operand that is the same along the columns and `column_points` of one that is the same along the
-rows, each step of the sum makes row_points * column_points multiply-adds from row_points + column_points loads. Neighbouring
-threads have neighbouring columns, so that they load neighbouring elements.
+rows, each step of the sum makes row_points * column_points multiply-adds from row_points + column_points loads.
+Neighbouring threads have neighbouring columns, so that they load neighbouring elements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eyas.codegen.common.sizes import ZERO, Size, product
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.points import decode, each
+from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
 from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
 from eyas.targets import Target
@@ -161,7 +161,10 @@ class Contraction(KernelStrategy):
             else:
                 run_columns(row, 1)
 
-        each(at.ids[0], memory.size(others), gpu.grid_dim(gpu.Dimension.x), run)
+        if fits_a_grid(others, 1):
+            run(at.ids[0])
+        else:
+            each(at.ids[0], memory.size(others), gpu.grid_dim(gpu.Dimension.x), run)
 
 
 def product_loops(nest: Nest) -> ProductLoops | str:

@@ -20,7 +20,7 @@ from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.points import decode, each
+from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
 from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop, points_along, storages_read
 from eyas.targets import Target
@@ -88,7 +88,7 @@ class Points(KernelStrategy):
         first = arith.AddIOp(arith.MulIOp(at.ids[0], at.index(at.threads)).result, at.thread).result
         for nest in self.kernel.nests:
             groups = _groups(nest, self.knobs.points)
-            once = self.knobs.repeat == 1 and groups == extent and piece == at.threads and _fits_a_grid(extent, piece)
+            once = self.knobs.repeat == 1 and groups == extent and piece == at.threads and fits_a_grid(extent, piece)
             each(first, memory.size(groups), stride, _point_of(memory, nest, self.knobs.points), once)
 
 
@@ -123,11 +123,6 @@ def _groups(nest: Nest, most: int) -> Size:
     lane = _lane_loop(nest)
     points = min(most, points_along(nest, lane))
     return product([_in_groups(nest, loop, lane, points) for loop in nest.parallel])
-
-
-def _fits_a_grid(extent: Size, piece: int) -> bool:
-    """Whether the grid surely has a workgroup for each piece: devices may be given fewer than there are."""
-    return extent.static is not None and -(-extent.static // piece) <= 65_535
 
 
 def _why_not_apart(kernel: Kernel) -> str | None:

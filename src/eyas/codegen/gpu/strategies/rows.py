@@ -21,7 +21,7 @@ from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.points import decode, each
+from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.shared_memory import local_bytes
 from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
 from eyas.codegen.gpu.team import Team, TeamTile, why_not_together
@@ -106,7 +106,10 @@ class Rows(KernelStrategy):
             _RowEmitter(kernel, memory, team, row, None if slot is None else rows).emit()
 
         # Barriers need all threads of a workgroup, so that what is beyond the last row runs along and stores nothing.
-        each(first, rows, stride, run)
+        if fits_a_grid(_rows(kernel), teams):
+            run(first)
+        else:
+            each(first, rows, stride, run)
 
 
 class _RowEmitter:
