@@ -22,7 +22,7 @@ def legalize(module: mlir.Module, target: GpuTarget) -> None:
         guard.run(module)
     # Vulkan asks 3 ULP and more of `exp` and `log`, and an absolute error of `sin`. Its `fma` may round twice: formulas
     # must not count on it.
-    ExpandMath(fma=False).run(module)
+    ExpandMath(fma=False, libm=False).run(module)
     run_upstream(module, "math-extend-to-supported-types{target-type=f32}")
     run_upstream(module, "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
     keep_roundings(module)
