@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.passes.expand_bfloats import keep_roundings
+from eyas.codegen.common.passes.expand_exact import ExpandExact
 from eyas.codegen.common.passes.expand_math import ExpandMath
 from eyas.codegen.common.passes.guard_conversions import GuardConversions
 from eyas.codegen.common.passes.guard_division import GuardDivision
@@ -23,6 +24,7 @@ def legalize(module: mlir.Module, target: GpuTarget) -> None:
     # Vulkan asks 3 ULP and more of `exp` and `log`, and an absolute error of `sin`. Its `fma` may round twice: formulas
     # must not count on it.
     ExpandMath(fma=False, libm=False).run(module)
+    ExpandExact().run(module)
     run_upstream(module, "math-extend-to-supported-types{target-type=f32}")
     run_upstream(module, "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
     keep_roundings(module)
