@@ -5,11 +5,12 @@ Coefficients come from tests/tools/minimax.py; errors are listed in `expand_math
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, nan
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.passes.lanes import Real, choose
+from eyas.codegen.common.passes.lanes import Integer, Real, choose, pick
 
 # --- exponentials -----------------------------------------------------------------------------------------------------
 
@@ -193,12 +194,60 @@ def circular(x: Real, quadrants: int) -> tuple[Real, mlir.Value]:
     n, r = t - ROUND, x
     for part in parts:
         r = n.times_plus(-part, r)
-    squared = r * r
-    sine = (r * squared).times_plus(squared.polynomial(SIN), r)
-    cosine = (squared * squared).times_plus(squared.polynomial(COS), squared.times_plus(-0.5, 1.0))
-    quadrant = t.as_bits() + quadrants
-    value = choose((quadrant & 1).is_nonzero(), cosine, sine)
-    value = (value.as_bits() ^ ((quadrant & 2) << 30)).as_real()
+    value = _of_quadrant(r, t.as_bits() + quadrants)
     if quadrants == 0:
         value = choose(abs(x) < 2.0**-12, x, value)
     return value, abs(x) > limit
+
+
+def _of_quadrant(r: Real, quadrant: Integer) -> Real:
+    """sin(r + quadrant * pi/2) for |r| <= pi/4."""
+    squared = r * r
+    sine = (r * squared).times_plus(squared.polynomial(SIN), r)
+    cosine = (squared * squared).times_plus(squared.polynomial(COS), squared.times_plus(-0.5, 1.0))
+    value = choose((quadrant & 1).is_nonzero(), cosine, sine)
+    return (value.as_bits() ^ ((quadrant & 2) << 30)).as_real()
+
+
+# The first 224 bits of 2/pi behind a word of zeros.
+TWO_OVER_PI_BITS = (0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB)
+HALF_PI = 1.5707963267948966
+
+
+def circular_far(x: Real, quadrants: int) -> Real:
+    """sin(x + quadrants * pi/2) for |x| >= 2^11 (Payne and Hanek: of the bits of 2/pi, those above the ones that make
+    multiples of four quadrants do not matter, and those far below the point do not either)."""
+    bits = x.as_bits()
+    exponent = (bits.shifted_right(23) & 0xFF) - 150
+    mantissa = (bits & 0x7FFFFF) + 0x800000
+    # |x| 2/pi = mantissa 2^exponent 0.b1 b2 ...: a window of 96 bits, which begins at bit `exponent` - 1.
+    start = exponent + 30
+    word, shift = start >> 5, start & 31
+    windows = [_pick(word, TWO_OVER_PI_BITS[k : k + 5]) for k in range(4)]
+    high, middle, low = (
+        upper.shifted_left(shift) + lower.shifted_right(1).shifted_right(31 - shift)
+        for upper, lower in zip(windows[:3], windows[1:], strict=True)
+    )
+    _, low_carry = mantissa.times(low)
+    middle_low, middle_carry = mantissa.times(middle)
+    middle = middle_low + low_carry
+    high = mantissa.times(high)[0] + middle_carry + middle.is_below(low_carry)
+    # Two bits of quadrant and the rest of it, rounded to the nearest quadrant.
+    quadrant = (high + (1 << 29)).shifted_right(30)
+    high = high - (quadrant << 30)
+    negative = high.is_negative()
+    high, middle = pick(negative, high.complement(), high), pick(negative, middle.complement(), middle)
+    part = high.to_real().times_plus(2.0**-30, middle.to_real(signed=False) * 2.0**-62) * HALF_PI
+    r = choose(negative, 0.0 - part, part)
+    value = _of_quadrant(r, quadrant + quadrants)
+    if quadrants == 0:
+        value = choose(x < 0.0, 0.0 - value, value)
+    return choose(abs(x) < inf, value, x.of(nan))
+
+
+def _pick(index: Integer, options: Sequence[int]) -> Integer:
+    """`options[index]`, as a chain of choices."""
+    result = index.of(options[0])
+    for place, option in enumerate(options[1:], start=1):
+        result = pick((index - place).is_nonzero(), result, index.of(option))
+    return result

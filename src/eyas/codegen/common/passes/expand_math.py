@@ -52,10 +52,12 @@ KEEP_LIBM = "eyas.libm"
 
 @dataclass(frozen=True)
 class ExpandMath(Pass):
-    """See the module's docstring. `fma=false` is for targets without a fused multiply-add (`Target.has_fma`)."""
+    """See the module's docstring. `fma=false` is for targets without a fused multiply-add (`Target.has_fma`), and
+    `libm=false` for those without a library: nothing is left to it."""
 
     name: ClassVar[str] = "expand-math"
     fma: bool = True
+    libm: bool = True
 
     def run(self, module: mlir.Module) -> None:
         found: list[mlir.Operation] = []
@@ -68,13 +70,13 @@ class ExpandMath(Pass):
         module.operation.walk(visit)
         for op in found:
             with mlir.InsertionPoint(op), op.location:
-                result = _expand(op, self.fma)
+                result = _expand(op, self.fma, self.libm)
             if result is not None:
                 op.results[0].replace_all_uses_with(result)
                 op.erase()
 
 
-def _expand(op: mlir.Operation, fused: bool) -> mlir.Value | None:
+def _expand(op: mlir.Operation, fused: bool, libm: bool) -> mlir.Value | None:
     """The replacement, or None when the op stays as it is."""
     kind = op.results[0].type
     element = element_type(kind)
@@ -85,6 +87,8 @@ def _expand(op: mlir.Operation, fused: bool) -> mlir.Value | None:
     if isinstance(kind, mlir.VectorType) and mlir.VectorType(kind).rank == 0:
         return None
     operand, function = op.operands[0], _FUNCTIONS[op.name]
+    if not libm:
+        function = _WITHOUT_LIBM.get(op.name, function)
     if isinstance(element, mlir.F32Type):
         if op.name in _BESIDE_ONE and _is_added_to_one(op):
             return _BESIDE_ONE[op.name](_without_division(Real(operand, fused))).value
@@ -117,6 +121,17 @@ def _without_division(x: Real) -> Real:
 
 def _or_libm(far: mlir.Value, op_name: str, x: Real, near: Real) -> Real:
     """`near`, unless a lane is `far`: arguments beyond the reduction are rare, and libm has hundreds of bits."""
+
+    def call() -> mlir.Value:
+        _stay_a_branch()
+        attributes = {KEEP_LIBM: mlir.UnitAttr.get()}
+        return mlir.Operation.create(op_name, [x.value.type], [x.value], attributes=attributes).result
+
+    return _in_branch(far, near, call)
+
+
+def _in_branch(far: mlir.Value, near: Real, make: Callable[[], mlir.Value]) -> Real:
+    """What `make` gives for all lanes if one is `far`, else `near`."""
     if isinstance(far.type, mlir.VectorType):
         shape = mlir.VectorType(far.type)
         if shape.rank != 1:
@@ -125,14 +140,12 @@ def _or_libm(far: mlir.Value, op_name: str, x: Real, near: Real) -> Real:
                 lanes *= size
             far = vector.shape_cast(mlir.VectorType.get([lanes], shape.element_type), far)
         far = vector.reduction(shape.element_type, vector.CombiningKind.OR, far)
-    branch = scf.IfOp(far, [x.value.type], has_else=True)
+    branch = scf.IfOp(far, [near.value.type], has_else=True)
     with mlir.InsertionPoint(branch.then_block):
-        _stay_a_branch()
-        slow = mlir.Operation.create(op_name, [x.value.type], [x.value], attributes={KEEP_LIBM: mlir.UnitAttr.get()})
-        scf.YieldOp(slow.results)
+        scf.YieldOp([make()])
     with mlir.InsertionPoint(branch.else_block):
         scf.YieldOp([near.value])
-    return Real(branch.results[0], x.fused)
+    return Real(branch.results[0], near.fused)
 
 
 def _stay_a_branch() -> None:
@@ -150,6 +163,16 @@ def _sine(x: Real) -> Real:
 def _cosine(x: Real) -> Real:
     value, far = approximations.circular(x, 1)
     return _or_libm(far, "math.cos", x, value)
+
+
+def _sine_alone(x: Real) -> Real:
+    value, far = approximations.circular(x, 0)
+    return _in_branch(far, value, lambda: approximations.circular_far(x, 0).value)
+
+
+def _cosine_alone(x: Real) -> Real:
+    value, far = approximations.circular(x, 1)
+    return _in_branch(far, value, lambda: approximations.circular_far(x, 1).value)
 
 
 # --- powers -----------------------------------------------------------------------------------------------------------
@@ -208,6 +231,8 @@ _FUNCTIONS: dict[str, Callable[[Real], Real]] = {
     "math.sin": _sine,
     "math.cos": _cosine,
 }
+
+_WITHOUT_LIBM: dict[str, Callable[[Real], Real]] = {"math.sin": _sine_alone, "math.cos": _cosine_alone}
 
 _BESIDE_ONE: dict[str, Callable[[Real], Real]] = {
     "math.tanh": approximations.tanh_beside_one,

@@ -1,7 +1,8 @@
-"""Arithmetic on f32 scalars or vectors as Python expressions, so that an approximation reads like its formula.
+"""Arithmetic on float scalars or vectors as Python expressions, so that an approximation reads like its formula.
 
 `Real` and `Integer` wrap one MLIR value each; operators build `arith` and `math` ops at the current insertion point.
 The same formula serves `f32`, `vector<16xf32>` and scalable vectors: constants take the shape of the value at hand.
+An f64 has integers of 64 bits beside it.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _ORDERED_LESS, _ORDERED_GREATER, _ORDERED_EQUAL = (
 
 @dataclass(frozen=True)
 class Real:
-    """An f32 value or vector. `fused` says whether the target has a fused multiply-add."""
+    """An f32 or f64 value or vector. `fused` says whether the target has a fused multiply-add."""
 
     value: mlir.Value
     fused: bool = True
 
     def of(self, number: float) -> Real:
         """A constant of the same shape."""
-        return Real(splat(self.value.type, mlir.FloatAttr.get(mlir.F32Type.get(), number)), self.fused)
+        return Real(splat(self.value.type, mlir.FloatAttr.get(element_type(self.value.type), number)), self.fused)
 
     def __add__(self, other: float | Real) -> Real:
         return self._make(arith.addf(self.value, self._lift(other).value))
@@ -89,7 +90,7 @@ class Real:
         return choose(self < bound, self.of(bound), self)
 
     def as_bits(self) -> Integer:
-        return Integer(arith.bitcast(with_element(self.value.type, _i32()), self.value), self.fused)
+        return Integer(arith.bitcast(with_element(self.value.type, _beside(self.value.type)), self.value), self.fused)
 
     def _make(self, value: mlir.Value) -> Real:
         return Real(value, self.fused)
@@ -100,10 +101,14 @@ class Real:
 
 @dataclass(frozen=True)
 class Integer:
-    """An i32 value or vector."""
+    """An i32 or i64 value or vector."""
 
     value: mlir.Value
     fused: bool = True
+
+    def of(self, number: int) -> Integer:
+        """A constant of the same shape."""
+        return self._make(self._lift(number))
 
     def __add__(self, other: int | Integer) -> Integer:
         return self._make(arith.addi(self.value, self._lift(other)))
@@ -127,30 +132,61 @@ class Integer:
         """Arithmetic shift: the sign is kept."""
         return self._make(arith.shrsi(self.value, self._lift(count)))
 
+    def shifted_left(self, count: Integer) -> Integer:
+        return self._make(arith.shli(self.value, count.value))
+
+    def shifted_right(self, count: int | Integer) -> Integer:
+        """Logical shift: zeros come in."""
+        return self._make(arith.shrui(self.value, self._lift(count)))
+
+    def times(self, factor: Integer) -> tuple[Integer, Integer]:
+        """The lower and the upper half of the product, both unsigned."""
+        low, high = arith.mului_extended(self.value, factor.value)
+        return self._make(low), self._make(high)
+
+    def complement(self) -> Integer:
+        return self ^ -1
+
     def at_most(self, bound: int) -> Integer:
         return self._make(arith.minsi(self.value, self._lift(bound)))
 
     def is_nonzero(self) -> mlir.Value:
         return arith.cmpi(arith.CmpIPredicate.ne, self.value, self._lift(0))
 
-    def as_real(self) -> Real:
-        """The same bits, read as f32."""
-        return Real(arith.bitcast(with_element(self.value.type, mlir.F32Type.get()), self.value), self.fused)
+    def is_negative(self) -> mlir.Value:
+        return arith.cmpi(arith.CmpIPredicate.slt, self.value, self._lift(0))
 
-    def to_real(self) -> Real:
-        """The nearest f32."""
-        return Real(arith.sitofp(with_element(self.value.type, mlir.F32Type.get()), self.value), self.fused)
+    def is_below(self, other: Integer) -> Integer:
+        """1 where it is the lesser of two unsigned numbers, which after an addition is the carry; else 0."""
+        below = arith.cmpi(arith.CmpIPredicate.ult, self.value, other.value)
+        return self._make(arith.extui(self.value.type, below))
+
+    def as_real(self) -> Real:
+        """The same bits, read as a float."""
+        return Real(arith.bitcast(with_element(self.value.type, _beside(self.value.type)), self.value), self.fused)
+
+    def to_real(self, signed: bool = True) -> Real:
+        """The nearest float."""
+        convert = arith.sitofp if signed else arith.uitofp
+        return Real(convert(with_element(self.value.type, _beside(self.value.type)), self.value), self.fused)
 
     def _make(self, value: mlir.Value) -> Integer:
         return Integer(value, self.fused)
 
     def _lift(self, number: int | Integer) -> mlir.Value:
-        return number.value if isinstance(number, Integer) else splat(self.value.type, _int_attr(number))
+        if isinstance(number, Integer):
+            return number.value
+        return splat(self.value.type, _int_attr(element_type(self.value.type), number))
 
 
 def choose(condition: mlir.Value, if_true: Real, if_false: Real) -> Real:
     """Lane by lane, without a branch."""
     return Real(arith.select(condition, if_true.value, if_false.value), if_true.fused)
+
+
+def pick(condition: mlir.Value, if_true: Integer, if_false: Integer) -> Integer:
+    """`choose` for integers."""
+    return Integer(arith.select(condition, if_true.value, if_false.value), if_true.fused)
 
 
 def element_type(kind: mlir.Type) -> mlir.Type:
@@ -172,10 +208,15 @@ def splat(kind: mlir.Type, attribute: mlir.Attribute) -> mlir.Value:
     return arith.constant(kind, attribute)
 
 
-def _i32() -> mlir.Type:
-    return mlir.IntegerType.get_signless(32)
+def _beside(kind: mlir.Type) -> mlir.Type:
+    """The integer that is as wide as a float, and the float that is as wide as an integer."""
+    element = element_type(kind)
+    if isinstance(element, mlir.FloatType):
+        return mlir.IntegerType.get_signless(element.width)
+    return mlir.F64Type.get() if mlir.IntegerType(element).width == 64 else mlir.F32Type.get()
 
 
-def _int_attr(number: int) -> mlir.Attribute:
-    # MLIR wants the signed reading of 32 bits.
-    return mlir.IntegerAttr.get(_i32(), (number + (1 << 31)) % (1 << 32) - (1 << 31))
+def _int_attr(type_: mlir.Type, number: int) -> mlir.Attribute:
+    # MLIR wants the signed reading of the bits.
+    sign = 1 << (mlir.IntegerType(type_).width - 1)
+    return mlir.IntegerAttr.get(type_, (number + sign) % (2 * sign) - sign)

@@ -1,0 +1,33 @@
+"""From what a kernel may say to what SPIR-V can: the same results on every device."""
+
+from __future__ import annotations
+
+from torch_mlir import ir as mlir
+
+from eyas.codegen.common.passes.expand_bfloats import keep_roundings
+from eyas.codegen.common.passes.expand_exact import ExpandExact
+from eyas.codegen.common.passes.expand_math import ExpandMath
+from eyas.codegen.common.passes.guard_conversions import GuardConversions
+from eyas.codegen.common.passes.guard_division import GuardDivision
+from eyas.codegen.common.passes.guard_powers import GuardPowers
+from eyas.codegen.common.passes.guard_shifts import GuardShifts
+from eyas.codegen.spirv.bfloats import store_bfloats_as_integers
+from eyas.ir import run_upstream
+from eyas.targets.gpu import GpuTarget
+
+
+def legalize(module: mlir.Module, target: GpuTarget) -> None:
+    """Guards undefined results, expands functions, and rounds narrow floats after each op."""
+    del target
+    for guard in (GuardDivision(), GuardPowers(), GuardShifts(), GuardConversions()):
+        guard.run(module)
+    # Vulkan asks 3 ULP and more of `exp` and `log`, and an absolute error of `sin`. Its `fma` may round twice: formulas
+    # must not count on it.
+    ExpandMath(fma=False, libm=False).run(module)
+    ExpandExact().run(module)
+    run_upstream(module, "math-extend-to-supported-types{target-type=f32}")
+    run_upstream(module, "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
+    keep_roundings(module)
+    run_upstream(module, "arith-expand{include-bf16=true}")
+    store_bfloats_as_integers(module)
+    run_upstream(module, "cse,canonicalize{top-down=false},cse")
