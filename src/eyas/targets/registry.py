@@ -50,6 +50,7 @@ BACKENDS = {
             "SPIR-V for Vulkan devices; alone it means the device of this machine",
             "vulkan[:PROFILE][:+feature,-feature,option=value]",
             "eyas.targets.gpu",
+            "eyas.codegen.spirv.compile",
         ),
         BackendRow("cuda", "PTX for NVIDIA devices", "cuda[:sm_NN][:option=value]", "eyas.targets.gpu"),
     )

@@ -33,6 +33,8 @@ class CompiledDispatch:
     """How much was given up so that it compiled (`codegen.jobs.Caution`)."""
     given_up: str = ""
     """What happened then, for people; empty where nothing did."""
+    needs: tuple[str, ...] = ()
+    """Features that a device must have for it, beside those of the target."""
 
     @staticmethod
     def of(object_: bytes, strategy: Strategy, rejected: Sequence[str]) -> CompiledDispatch:

@@ -64,8 +64,9 @@ class ThreadTile(TileBody):
         def steps(first: Block, values: list[mlir.Value]) -> list[mlir.Value]:
             index = first.indices[loop]
             assert index is not None
+            ahead = Ahead(loop, self.depth)
             for number in range(self.depth):
-                self._ahead = Ahead(loop, self.depth) if number == 0 else replace(self._ahead, step=number)
+                self._ahead = replace(ahead, step=number)
                 at = self.memory.add(index, self.at.index(number))
                 values = step(replace(first, indices=with_index(first.indices, loop, at)), values)
             self._ahead = None

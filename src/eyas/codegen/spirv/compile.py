@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eyas.codegen.spirv.lower import lower_to_spirv
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.analysis import generalize
@@ -13,6 +12,7 @@ from eyas.codegen.common.backend import Backend, CompiledDispatch
 from eyas.codegen.common.bufferize import in_place_results
 from eyas.codegen.gpu.strategies import STRATEGIES
 from eyas.codegen.gpu.strategies.base import Strategy, unaligned_bindings
+from eyas.codegen.spirv.lower import lower_to_spirv
 from eyas.ir import run_upstream
 from eyas.module.spirv_executable import Kernel, read_executable, write_executable
 from eyas.targets import Target

@@ -25,11 +25,11 @@ func.func private @step() {
   return
 }
 
-// CHECK: @whole
+// CHECK: func.func private @whole
 // CHECK-NOT: codegen.unaligned
-// CHECK: @part
+// CHECK: func.func private @part
 // CHECK-SAME: codegen.unaligned = array<i64: 0>
-// CHECK: @row
+// CHECK: func.func private @row
 // CHECK-SAME: codegen.unaligned = array<i64: 1>
 func.func private @whole(%x: tensor<8xf32>) -> tensor<8xf32> attributes {flow.executable}
 func.func private @part(%x: tensor<8xf32>) -> tensor<8xf32> attributes {flow.executable}

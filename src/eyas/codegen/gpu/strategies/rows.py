@@ -16,7 +16,7 @@ from torch_mlir.dialects import arith, gpu, scf
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
-from eyas.codegen.common.kernel import Kernel, Nest
+from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
@@ -217,8 +217,7 @@ def _why_no_team(nest: Nest, target: GpuTarget) -> str | None:
     if sums is not None and sums < 2 * _ELEMENTS:
         return f"points sum up {sums} elements each, too few for several threads"
     first = nest.statements[0]
-    strides = [one.strides[nest.statements[0].reductions[-1]] for one in first.inputs if hasattr(one, "strides")]
-    along = any(stride == Size(1) for stride in strides)
+    along = any(isinstance(one, Access) and one.strides[first.reductions[-1]] == Size(1) for one in first.inputs)
     if not along and (points is None or points >= target.cores * target.subgroup):
         return "what it sums up is not contiguous, and there are points enough for a thread each"
     return None
