@@ -94,6 +94,15 @@ class Gpu:
     vendor: int = 0
     """Vulkan's number of who made it; 0 where it is not of one vendor."""
 
+    @property
+    def shared_is_near(self) -> bool:
+        """Whether shared memory is faster than what caches have; where a CPU plays the device, it is the same."""
+        return self.vendor not in _SOFTWARE
+
+
+# Mesa's software devices and SwiftShader, by vendor.
+_SOFTWARE = (0x10005, 0x1AE0)
+
 
 def _features(*names: str) -> frozenset[str]:
     return frozenset(name for group in names for name in group.split())

@@ -38,9 +38,8 @@ class NoteAlignment(TargetedPass):
             for dispatch in find_ops(function, "hal.dispatch"):
                 callee = mlir.FlatSymbolRefAttr(dispatch.operation.attributes["callee"]).value
                 found[callee] |= set(_unaligned(dispatch, is_private(function), alignment))
-        for function in functions(module):
-            numbers = sorted(found.get(function.attributes["sym_name"].value, ()))
-            if flow.is_executable(function) and numbers:
+        for function in [op for op in module.body.operations if flow.is_executable(op)]:
+            if numbers := sorted(found[function.attributes["sym_name"].value]):
                 function.attributes[codegen.UNALIGNED] = mlir.DenseI64ArrayAttr.get(numbers)
 
 

@@ -39,10 +39,14 @@ class TileBody:
                 tiles = self._reduce(statement, block, made)
             else:
                 tiles = self._apply(statement, block, loads, made, self._initial(statement, block, loads))
-            for output, access in enumerate(statement.outputs):
-                made[position, output] = tiles[output]
-                if access is not None:
-                    self._store(access, block, tiles[output])
+            self._keep(position, statement, block, tiles, made)
+
+    def _keep(self, position: int, statement: Statement, block: Block, tiles: list, made: dict) -> None:
+        """Hands what a statement has made to those after it, and to memory."""
+        for output, access in enumerate(statement.outputs):
+            made[position, output] = tiles[output]
+            if access is not None:
+                self._store(access, block, tiles[output])
 
     def _initial(self, statement: Statement, block: Block, loads: TileLoads) -> list[list[list[mlir.Value | None]]]:
         """Values of the output arguments before the body runs, per output, row and vector."""

@@ -22,6 +22,7 @@ from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
+from eyas.codegen.gpu.staged_tile import Operand, StagedTile, operands_of
 from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
 from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
 from eyas.targets import Target
@@ -32,6 +33,9 @@ _THREADS = 64
 _DEPTH = 4
 _ROW_POINTS, _COLUMN_POINTS = (8, 4, 2, 1), (4, 2, 1)
 _UNKNOWN_ROWS = 64
+# Through shared memory: threads, points of each along rows and columns, steps at a time, and the fewest rows and
+# columns for which that is worth while.
+_STAGED_THREADS, _STAGED_POINTS, _STAGED_DEPTHS, _MIN_STAGED = 256, ((8, 8), (4, 8), (4, 4)), (16, 8), 32
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class ProductKnobs:
     column_points: int
     depth: int
     """Steps of the sum that are written out."""
+    staged: int
+    """Whether operands pass through shared memory, `depth` steps at a time: 0 or 1."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,10 @@ class Contraction(KernelStrategy):
         rows = 1 if loops.row is None else nest.loops[loops.row].static or _UNKNOWN_ROWS
         columns = nest.loops[loops.column].static or _UNKNOWN_ROWS
         others = product([nest.loops[loop] for loop in loops.others]).static or 1
+        if target.facts.shared_is_near and not isinstance(operands_of(nest, loops.row, loops.column), str):
+            knobs = _staged_knobs(nest, loops, (rows, columns, others), target)
+            if knobs is not None:
+                return cls(kernel, knobs)
         row_points = next(points for points in _ROW_POINTS if points <= rows)
         column_points = next(points for points in _COLUMN_POINTS if columns % points == 0)
         threads = min(_THREADS, target.max_threads)
@@ -83,7 +93,7 @@ class Contraction(KernelStrategy):
             side *= 2
         while threads > side and (threads // side // 2) * row_points >= rows:
             threads //= 2
-        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _DEPTH))
+        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _DEPTH, 0))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -106,10 +116,17 @@ class Contraction(KernelStrategy):
         for name in ("row_points", "column_points", "depth"):
             if not 1 <= getattr(knobs, name) <= 64:
                 return f"{name} is {getattr(knobs, name)}; it must be 1 to 64"
-        loops = product_loops(kernel.nests[0])
+        nest, loops = kernel.nests[0], product_loops(kernel.nests[0])
         assert not isinstance(loops, str)
         if loops.row is None and knobs.row_points > 1:
             return f"row_points is {knobs.row_points}; without rows it must be 1"
+        if knobs.staged not in (0, 1):
+            return f"staged is {knobs.staged}; it must be 0 or 1"
+        if knobs.staged and isinstance(reason := operands_of(nest, loops.row, loops.column), str):
+            return f"staged is 1; it must be 0: {reason}"
+        steps = nest.loops[nest.statements[0].reductions[-1]]
+        if knobs.staged and (steps.static is None or steps.static % knobs.depth):
+            return f"depth is {knobs.depth}; where operands are staged it must divide the {steps} steps of the sum"
         return None
 
     @property
@@ -133,18 +150,18 @@ class Contraction(KernelStrategy):
     def emit(self, interface: Interface) -> None:
         at, memory, nest = interface, Memory(self.kernel, interface), self.kernel.nests[0]
         loops, knobs = self.loops, self.knobs
+        if knobs.staged:
+            self._emit_staged(memory)
+            return
         tile = ThreadTile(memory, nest, loops.row, loops.column, knobs.depth)
-        (others, _), (columns, column_piece), *rows = self.workgroups
+        _, (columns, column_piece), *rows = self.workgroups
         across = arith.RemUIOp(at.thread, at.index(knobs.columns)).result
         along = arith.DivUIOp(at.thread, at.index(knobs.columns)).result
         column = _first(at, at.ids[1], column_piece, across, knobs.column_points)
         row = _first(at, at.ids[2], rows[0][1], along, knobs.row_points) if rows else at.index(0)
 
         def run(number: mlir.Value) -> None:
-            indices: list[mlir.Value | None] = [None] * len(nest.loops)
-            sizes = [nest.loops[loop] for loop in loops.others]
-            for loop, index in zip(loops.others, decode(memory, number, sizes), strict=True):
-                indices[loop] = index
+            indices = self._other_indices(memory, number)
 
             def run_columns(first_row: mlir.Value, row_count: int) -> None:
                 def run_tile(first_column: mlir.Value, column_count: int) -> None:
@@ -161,10 +178,66 @@ class Contraction(KernelStrategy):
             else:
                 run_columns(row, 1)
 
+        self._each_other(memory, run)
+
+    def _emit_staged(self, memory: Memory) -> None:
+        at, nest, loops, knobs = memory.at, self.kernel.nests[0], self.loops, self.knobs
+        found = operands_of(nest, loops.row, loops.column)
+        assert not isinstance(found, str) and loops.row is not None
+        (_, _), (_, column_piece), (_, row_piece) = self.workgroups
+        across = arith.RemUIOp(at.thread, at.index(knobs.columns)).result
+        along = arith.DivUIOp(at.thread, at.index(knobs.columns)).result
+        place = [
+            arith.MulIOp(one, at.index(points)).result
+            for one, points in ((along, knobs.row_points), (across, knobs.column_points))
+        ]
+        corner = [
+            arith.MulIOp(workgroup, at.index(piece)).result
+            for workgroup, piece in ((at.ids[2], row_piece), (at.ids[1], column_piece))
+        ]
+        rows, columns = Operand(found[0], loops.row, row_piece), Operand(found[1], loops.column, column_piece)
+        tile = StagedTile(memory, nest, rows, columns, knobs.depth, (corner[0], corner[1]), (place[0], place[1]))
+
+        def run(number: mlir.Value) -> None:
+            indices = self._other_indices(memory, number)
+            indices[loops.row] = arith.AddIOp(corner[0], place[0]).result
+            indices[loops.column] = arith.AddIOp(corner[1], place[1]).result
+            tile.run(Block(indices, knobs.row_points, knobs.column_points, None))
+
+        self._each_other(memory, run)
+
+    def _each_other(self, memory: Memory, run: Callable[[mlir.Value], None]) -> None:
+        """Runs code for what the grid has along x: everything that is neither row nor column."""
+        others, _ = self.workgroups[0]
         if fits_a_grid(others, 1):
-            run(at.ids[0])
+            run(memory.at.ids[0])
         else:
-            each(at.ids[0], memory.size(others), gpu.grid_dim(gpu.Dimension.x), run)
+            each(memory.at.ids[0], memory.size(others), gpu.grid_dim(gpu.Dimension.x), run)
+
+    def _other_indices(self, memory: Memory, number: mlir.Value) -> list[mlir.Value | None]:
+        nest = self.kernel.nests[0]
+        indices: list[mlir.Value | None] = [None] * len(nest.loops)
+        sizes = [nest.loops[loop] for loop in self.loops.others]
+        for loop, index in zip(self.loops.others, decode(memory, number, sizes), strict=True):
+            indices[loop] = index
+        return indices
+
+
+def _staged_knobs(
+    nest: Nest, loops: ProductLoops, extents: tuple[int, int, int], target: GpuTarget
+) -> ProductKnobs | None:
+    """The largest tile that leaves each processor something to do, where the sum is long enough for any."""
+    rows, columns, others = extents
+    steps = nest.loops[nest.statements[0].reductions[-1]].static
+    depth = next((depth for depth in _STAGED_DEPTHS if steps is not None and steps % depth == 0), None)
+    if depth is None or rows < _MIN_STAGED or columns < _MIN_STAGED or target.max_threads < _STAGED_THREADS:
+        return None
+    for row_points, column_points in _STAGED_POINTS:
+        across, along = 16 * column_points, 16 * row_points
+        workgroups = others * -(-rows // along) * -(-columns // across)
+        if workgroups >= target.cores or (row_points, column_points) == _STAGED_POINTS[-1]:
+            return ProductKnobs(_STAGED_THREADS, 16, row_points, column_points, depth, 1)
+    return None
 
 
 def product_loops(nest: Nest) -> ProductLoops | str:
