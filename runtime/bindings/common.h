@@ -14,12 +14,16 @@ namespace nb = nanobind;
 
 // The exceptions of eyas.errors.
 extern PyObject* call_error;
+extern PyObject* incompatible_error;  // a ModuleError
 extern PyObject* module_error;
 extern PyObject* usage_error;
 
 // Raises what a status says.
 inline void check(eyas_status_t status, PyObject* type) {
   if (!status) return;
+  if (type == module_error && eyas_status_code(status) == EYAS_STATUS_INCOMPATIBLE) {
+    type = incompatible_error;
+  }
   PyErr_SetString(type, eyas_status_message(status));
   eyas_status_free(status);
   throw nb::python_error();

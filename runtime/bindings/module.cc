@@ -64,6 +64,17 @@ nb::object variant(const Module& self) {
   return opened ? text(opened->target) : nb::none();
 }
 
+// The formats of the opened program's code, or of all variants'.
+nb::list formats(const Module& self, bool all) {
+  const auto format_of = all ? eyas_module_any_format : eyas_module_format;
+  nb::list out;
+  const char* format = nullptr;
+  for (uint32_t i = 0; (format = format_of(self.handle, i)) != nullptr; ++i) {
+    out.append(text(format));
+  }
+  return out;
+}
+
 nb::object manifest(const Module& self) {
   const char* data = nullptr;
   size_t length = 0;
@@ -153,6 +164,7 @@ void define_module(nb::module_& m) {
                   nb::arg("variant") = nb::none())
       .def("variants", variants)
       .def("variant", variant)
+      .def("formats", formats, nb::arg("all"))
       .def("manifest", manifest)
       .def("functions", functions)
       .def("parameters", parameters)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from eyas.cache.store import open_store
-from eyas.errors import CallError, ModuleError, UsageError
+from eyas.errors import CallError, EyasError, ModuleError, UsageError
 from eyas.frontends.staging import stage
 from eyas.module import container
 from eyas.pipelines import driver
@@ -32,7 +32,7 @@ def compile(
     target: str | Target | Sequence[str | Target] = "llvm-cpu",
     dynamic_shapes: Any = None,
     carry: Mapping[int, int] | None = None,
-    device: Device | str = "local-task",
+    device: Device | str | None = None,
     threads: int | None = None,
     disable: Sequence[str] = (),
     dump_phases: str | Path | None = None,
@@ -49,7 +49,8 @@ def compile(
     strategies out, `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory
     for intermediate values. `progress` shows it on stderr: None means when that is a terminal. Without `cache` nothing
     that was compiled before is used or kept. Several targets give one module with a variant for each, of which the best
-    that a machine can run is chosen when it is loaded. A module for another machine can only be saved.
+    that a machine can run is chosen when it is loaded. A module for another machine can only be saved. Without `device`
+    a module for CPUs is loaded on this one's, a module for GPUs on the first.
 
         module = eyas.compile(model, (x,))
         module(x); module.save("model.eyas")
@@ -65,7 +66,8 @@ def compile(
             f"example_inputs must be a tuple of the call's arguments, got a {type(example_inputs).__name__};"
             " for one tensor write (x,)"
         )
-    device = as_device(device, threads)
+    if device is not None or threads is not None:
+        device = as_device(device, threads)
     request = Request(
         model.program if isinstance(model, Exported) else model,
         example_inputs,
@@ -106,10 +108,10 @@ def training_step(
     return compile(TrainingStep(model, loss, optimizer), example_batch, **options)
 
 
-def _load(file: IO[bytes], targets: Sequence[Target], device: Device) -> Module:
+def _load(file: IO[bytes], targets: Sequence[Target], device: Device | None) -> Module:
     try:
         return load_open_file(file, device)
-    except ModuleError as error:
+    except (ModuleError, UsageError) as error:
         if any(target.runs_here for target in targets):
             raise
         return ForeignModule(file, error)
@@ -118,7 +120,7 @@ def _load(file: IO[bytes], targets: Sequence[Target], device: Device) -> Module:
 class ForeignModule(Module):
     """A module for another machine: it can be saved and looked at, and running it is an error."""
 
-    def __init__(self, file: IO[bytes], reason: ModuleError) -> None:
+    def __init__(self, file: IO[bytes], reason: EyasError) -> None:
         self._file, self._reason = _ForeignFile(file), reason
 
     def __call__(self, *args: Any, **named: Any) -> Any:

@@ -52,6 +52,10 @@ class ModuleError(EyasError):
     """A `.eyas` file is missing, truncated, altered, or made for another machine or version."""
 
 
+class IncompatibleError(ModuleError):
+    """A module was made for another kind of device, for one that can do more, or for another version."""
+
+
 class CallError(EyasError):
     """A module was called with arguments that its signature does not allow."""
 

@@ -256,3 +256,15 @@ def test_a_module_for_another_machine_cannot_be_cloned():
     for call in (foreign.clone, foreign.submit, foreign):
         with pytest.raises(CallError, match="cannot run here, only be saved"):
             call()
+
+
+def test_devices_of_a_kind_are_told_apart_by_index_or_name():
+    assert eyas.Device("local-task:0").index == 0 and eyas.Device("far:TESTS").name == "far"
+    module = eyas.load(kernels.add_module(), device="far:0")
+    assert module.device is eyas.load(kernels.add_module(), device="far:for tests").device
+    with pytest.raises(UsageError, match=r"device='far:radeon': none is called so; there are: far:0 \(far, a device"):
+        eyas.load(kernels.add_module(), device="far:radeon")
+    with pytest.raises(UsageError, match="no device 'toaster'"):
+        eyas.Device("toaster:0")
+    with pytest.raises(UsageError):
+        eyas.Device("far:7")

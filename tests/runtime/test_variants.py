@@ -11,16 +11,18 @@ import numpy as np
 import pytest
 
 import eyas.runtime
-from eyas.errors import ModuleError
+from eyas.errors import IncompatibleError, ModuleError
 from eyas.module import container
 from eyas.module.assembler import Direct, ProgramBuilder
 from eyas.module.isa import Alloc
 from eyas.module.pool import share_parameters
 from eyas.module.program import Signature, TensorSpec
 from eyas.module.variants import Variant, decode_variants, encode_variants, folder_name
+from eyas.runtime import _core, device
 
 HERE, ELSEWHERE, TOO_NEW = "llvm-cpu:here", "llvm-cpu:elsewhere", "llvm-cpu:here:+time-travel"
-NEEDS = {HERE: {}, ELSEWHERE: {"format": "elf-z80"}, TOO_NEW: {"features": ("time-travel",)}}
+GPU = "vulkan:baseline"
+NEEDS = {GPU: {"format": "spirv"}, HERE: {}, ELSEWHERE: {"format": "elf-z80"}, TOO_NEW: {"features": ("time-travel",)}}
 
 
 def scaled(factor: int, weights: dict[str, np.ndarray], needs: dict) -> tuple:
@@ -98,6 +100,27 @@ def test_nothing_runs_here() -> None:
     assert f"{ELSEWHERE}: it has the format elf-z80" in text
     assert f"{TOO_NEW}: it needs the CPU feature 'time-travel'" in text
     assert text.count("compile the model") == 1 and text.endswith("vmvx, which runs on every CPU")
+
+
+def formats_of(data: bytes, **options: str) -> list[str]:
+    return _core.Module.from_bytes(data, **options).formats(all=not options)
+
+
+def test_formats_tell_which_device_is_meant() -> None:
+    data = fat(GPU, HERE)
+    assert formats_of(data) == ["spirv", formats_of(fat(HERE))[0]] and formats_of(data, variant=GPU) == ["spirv"]
+    assert run(data)[1] == 2 and eyas.runtime.load(data).device.name == "local-task"  # a CPU is enough
+    with pytest.raises(ModuleError, match="format spirv, which device local-task .* cannot run: compile the model"):
+        run(fat(GPU), device="local-task")
+
+
+@pytest.mark.parametrize("options", [{}, {"variant": GPU}])
+def test_a_module_for_gpus_alone_goes_to_the_first(options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(device, "shared_device", lambda name: asked.append(name) or device.Device("far"))
+    with pytest.raises(IncompatibleError):
+        run(fat(GPU, HERE) if options else fat(GPU), **options)
+    assert asked == ["vulkan"]
 
 
 def test_a_module_of_one_program_has_no_variants() -> None:

@@ -164,6 +164,11 @@ uint32_t eyas_module_variant_count(const eyas_module_t* module);
 const eyas_variant_t* eyas_module_variant(const eyas_module_t* module, uint32_t ordinal);
 const eyas_variant_t* eyas_module_opened_variant(const eyas_module_t* module);
 
+// The formats of the module's code ("elf-x86_64", "spirv"), by executable: of the opened program,
+// or of all variants. NULL past the last.
+const char* eyas_module_format(const eyas_module_t* module, uint32_t ordinal);
+const char* eyas_module_any_format(const eyas_module_t* module, uint32_t ordinal);
+
 // The text of manifest.json (of the opened variant); not zero-terminated.
 void eyas_module_manifest(const eyas_module_t* module, const char** out_text, size_t* out_length);
 

@@ -280,6 +280,21 @@ const eyas_variant_t* eyas_module_opened_variant(const eyas_module_t* module) {
   return eyas_module_variant(module, module->variant);
 }
 
+const char* eyas_module_format(const eyas_module_t* module, uint32_t ordinal) {
+  const eyas_program_t* program = &module->program;
+  return ordinal < program->executable_count ? program->executables[ordinal].format : NULL;
+}
+
+const char* eyas_module_any_format(const eyas_module_t* module, uint32_t ordinal) {
+  if (!module->variants.count) return eyas_module_format(module, ordinal);
+  for (uint32_t i = 0; i < module->variants.count; ++i) {
+    const eyas_variant_requirements_t* variant = &module->variants.items[i];
+    if (ordinal < variant->executable_count) return variant->executables[ordinal].format;
+    ordinal -= variant->executable_count;
+  }
+  return NULL;
+}
+
 void eyas_module_manifest(const eyas_module_t* module, const char** out_text, size_t* out_length) {
   *out_text = (const char*)module->manifest->data;
   *out_length = module->manifest->length;

@@ -121,9 +121,12 @@ eyas_status_t eyas_variants_choose(const eyas_variants_t* variants, const char* 
   }
   eyas_hal_device_info_t info;
   eyas_hal_device_info(device, &info);
+  eyas_status_t bytecode = eyas_hal_device_check_code(device, "vmvx", NULL, 0);
+  const bool is_cpu = !bytecode;
+  eyas_status_free(bytecode);
   return eyas_status_make(
       EYAS_STATUS_INCOMPATIBLE,
-      "none of the module's %u variants runs on device %s (%s)%s; compile the "
-      "model for this machine too, or add the target vmvx, which runs on every CPU",
-      variants->count, info.driver, info.name, why.data);
+      "none of the module's %u variants runs on device %s (%s)%s; compile the model for this %s",
+      variants->count, info.driver, info.name, why.data,
+      is_cpu ? "machine too, or add the target vmvx, which runs on every CPU" : "device too");
 }

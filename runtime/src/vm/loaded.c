@@ -2,6 +2,7 @@
 #include "vm/loaded.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "hal/driver.h"
 
@@ -14,10 +15,11 @@ static eyas_status_t check_executable(const eyas_loaded_module_t* l,
   eyas_status_t why =
       eyas_hal_device_check_code(l->device, e->format, e->features, e->feature_count);
   if (!why) return NULL;
+  // A driver that knows better what to compile for has said so.
+  const bool advised = strstr(eyas_status_message(why), ": compile") != NULL;
   eyas_status_t status = eyas_status_make(
-      eyas_status_code(why),
-      "executable '%s': %s: compile the model for this machine, or for a plainer one", e->name,
-      eyas_status_message(why));
+      eyas_status_code(why), "executable '%s': %s%s", e->name, eyas_status_message(why),
+      advised ? "" : ": compile the model for this machine, or for a plainer one");
   eyas_status_free(why);
   return status;
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eyas.cli.common import (
+    DEVICE_HELP,
     ENTRY_HELP,
     INPUT_HELP,
     TARGET_HELP,
@@ -37,7 +38,7 @@ def command(
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
-    device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
+    device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
     runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into two seconds]")] = None,
     per_dispatch: Annotated[
         bool,

@@ -27,12 +27,15 @@ INPUT_HELP = (
 
 
 TARGET_HELP = "What a model is compiled for; see `eyas targets`. [default: this machine]"
+DEVICE_HELP = (
+    "vulkan:1 or the like; see `eyas devices`. [default: the CPU; for what is compiled for GPUs alone the first]"
+)
 VARIANT_HELP = "Of a module with several: a target, or a part of it. [default: the best that runs here]"
 
 
 def open_module(
     path: Path,
-    device: str,
+    device: str | None,
     threads: int | None,
     quiet: bool = False,
     target: str = "",

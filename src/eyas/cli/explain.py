@@ -9,7 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from eyas.cli.common import ENTRY_HELP, INPUT_HELP, TARGET_HELP, choose_entry, make_inputs, note, open_module
+from eyas.cli.common import (
+    DEVICE_HELP,
+    ENTRY_HELP,
+    INPUT_HELP,
+    TARGET_HELP,
+    choose_entry,
+    make_inputs,
+    note,
+    open_module,
+)
 from eyas.errors import EyasError, UsageError
 
 NAME = "explain"
@@ -28,7 +37,7 @@ def command(
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
-    device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
+    device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
     runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into two seconds]")] = None,
     sort: Annotated[Sort, typer.Option(help="Slowest first, or as they run.")] = Sort.TIME,
     top: Annotated[int | None, typer.Option(min=1, help="Only the N slowest.")] = None,

@@ -95,14 +95,15 @@ def describe(path: Path, opened: Container) -> dict[str, Any]:
 
 
 def chosen_here(path: Path) -> str | None:
-    """The target of the variant that would run on this machine's default device, if one would."""
-    from eyas.errors import ModuleError
+    """The target of the variant that would run on this machine when no device is named, if one would."""
+    from eyas.errors import ModuleError, UsageError
     from eyas.runtime import _core
-    from eyas.runtime.device import DEFAULT, as_device
+    from eyas.runtime.device import device_for
 
     try:
-        return _core.Module.open(str(path), device=as_device(DEFAULT)).variant()
-    except ModuleError:
+        device = device_for(_core.Module.open(str(path)).formats(all=True))
+        return _core.Module.open(str(path), device=device).variant()
+    except (ModuleError, UsageError):  # made for another machine, or there is no such device
         return None
 
 
@@ -120,6 +121,7 @@ def describe_variants(path: Path, opened: Container) -> list[dict[str, Any]]:
                 "target": needs.target,
                 "name": needs.name,
                 "formats": sorted({format_ for format_, _ in needs.executables}),
+                "features": sorted({feature for _, features in needs.executables for feature in features}),
                 "kernels": len(part.manifest.get("kernels", [])),
                 "code_bytes": sum(map(len, part.executables.values())),
                 "parameter_bytes": sum(place[-1] for place in places[number]),
@@ -136,6 +138,10 @@ def _print_variants(variants: list[dict[str, Any]], here: str | None) -> None:
         rows.append((one["target"], one["kernels"], *sizes, "runs here" if one["target"] == here else ""))
     print_table(rows, numbers=(1, 2, 3, 4))
     print()
+    needs = [(one["target"], "needs", ", ".join(one["features"])) for one in variants if one["features"]]
+    if needs:
+        print_table(needs)
+        print()
 
 
 def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
@@ -201,6 +207,8 @@ def _print_kernels(kernels: list[dict[str, Any]]) -> None:
     for kernel in kernels:
         flops = f", {kernel['flops'] / 1e6:.2f} MFLOP" if kernel.get("flops") else ""
         print(f"\n{kernel['name']}: {kernel['strategy']} {kernel['knobs']}{flops}, {kernel.get('dispatches', '?')} x")
+        if "needs" in kernel:
+            print(f"    needs {', '.join(kernel['needs'])}")
         if "given_up" in kernel:
             print(f"    not as it should be: {kernel['given_up']}")
         for reason in kernel["rejected"]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eyas.cli.common import (
+    DEVICE_HELP,
     ENTRY_HELP,
     INPUT_HELP,
     TARGET_HELP,
@@ -35,7 +36,7 @@ def command(
     ] = None,
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
-    device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
+    device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="Results as JSON.")] = False,

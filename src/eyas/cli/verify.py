@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import INPUT_HELP, MODEL_ENDINGS, TARGET_HELP, make_inputs, note, print_json
+from eyas.cli.common import DEVICE_HELP, INPUT_HELP, MODEL_ENDINGS, TARGET_HELP, make_inputs, note, print_json
 from eyas.errors import EyasError, UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def command(
     worst: Annotated[int, typer.Option(min=0, help="Show so many layers, the worst first; 0 for all in order.")] = 0,
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     disable: Annotated[list[str] | None, typer.Option(help="A pass or strategy to leave out; may be repeated.")] = None,
-    device: Annotated[str, typer.Option(help="See `eyas devices`.")] = "local-task",
+    device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     workers: Annotated[int, typer.Option(help="Processes that compile kernels; 0 for one per CPU.")] = 0,
     runs: Annotated[int, typer.Option(min=1, help="Calls of each program; a race may show in one of many.")] = 1,

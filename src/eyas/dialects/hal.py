@@ -32,8 +32,9 @@ class ExecutableOp(Hal.Operation, name="executable"):
     """One image with all kernels of the program for one target.
 
     `exports` is a list of dictionaries: name, bindings, constants, grid (per axis: factor, push-constant ordinals,
-    piece), strategy, knobs, rejected. `features` are what the CPU must have, separated by commas. The attribute
-    `hal.image` has the bytes of the code, as a tensor of i8.
+    piece), strategy, knobs, rejected, and needs where it uses what not every device has. `features` are what a device
+    must have for all of them, separated by commas. The attribute `hal.image` has the bytes of the code, as a tensor of
+    i8.
     """
 
     sym_name: mlir.StringAttr

@@ -3,7 +3,7 @@
     index.bin              place, length and SHA-256 of every entry below, and its own; always the first, at byte 64
     manifest.json          provenance and statistics, for people and tools
     program.bin            the VM program (program.py)
-    executables/NAME.elf   machine code, or NAME.vmvx: portable bytecode
+    executables/NAME.elf   machine code, or NAME.vmvx: portable bytecode, or NAME.spirv: kernels of a GPU
     parameters.bin         the weights, each at a multiple of 64 bytes; starts on a page
 
 A fat module has the middle three once for each target, see variants.py. The C runtime reads index.bin and never the

@@ -108,12 +108,12 @@ class Export:
 
 @dataclass(frozen=True)
 class ExecutableRef:
-    """One image of kernels, stored in the container as `executables/<name>.elf` or `executables/<name>.vmvx`."""
+    """One image of kernels, stored in the container as `executables/<name>.elf`, `.vmvx` or `.spirv`."""
 
     name: str
-    format: str  # "elf-x86_64", "elf-aarch64", "elf-riscv64", "vmvx"
+    format: str  # "elf-x86_64", "elf-aarch64", "elf-riscv64", "vmvx", "spirv"
     exports: tuple[Export, ...]
-    features: tuple[str, ...] = ()  # CPU features that the code needs, LLVM names without '+': "avx2", "fma"
+    features: tuple[str, ...] = ()  # what the code needs of a device: LLVM's names "avx2", "fma"; "f16", "threads=256"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "exports", tuple(self.exports))

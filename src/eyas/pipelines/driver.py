@@ -51,7 +51,7 @@ class Result:
         assert self.program is not None
         return self.program.write_unnamed()
 
-    def load(self, device: Device | str = "local-task", threads: int | None = None) -> Module:
+    def load(self, device: Device | str | None = None, threads: int | None = None) -> Module:
         """Loads the module through its file, which is mapped: weights are not copied in memory."""
         return load_open_file(self.open(), device, threads)
 

@@ -32,6 +32,7 @@ def manifest_of(compilation: Compilation) -> dict[str, Any]:
             "strategy": one["strategy"].value,
             "knobs": one["knobs"].value,
             "rejected": [mlir.StringAttr(reason).value for reason in one["rejected"]],
+            **({"needs": mlir.StringAttr(one["needs"]).value.split(",")} if "needs" in one else {}),
             **({"given_up": mlir.StringAttr(one["given_up"]).value} if "given_up" in one else {}),
         }
         for executable in find_ops(module, "hal.executable")

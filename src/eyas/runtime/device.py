@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ from eyas.errors import UsageError
 from eyas.runtime import _core
 
 DEFAULT = "local-task"
-_FORMATS = ("elf-x86_64", "elf-aarch64", "elf-riscv64", "vmvx")  # what compilation makes
+_FORMATS = ("elf-x86_64", "elf-aarch64", "elf-riscv64", "vmvx", "spirv")  # what compilation makes
+_DRIVER_OF = {"spirv": "vulkan"}  # who runs the formats that are not for a CPU
 
 
 class Device(_core.Device):
@@ -21,12 +22,14 @@ class Device(_core.Device):
         device = eyas.Device("local-task", threads=4)
         module = eyas.load("model.eyas", device=device)
 
-    `name` is one of `eyas.devices()`. Options differ between them: `threads`, and what `Device.options_of(name)` lists.
+    `name` is one of `eyas.devices()`; where there are several of a kind, `vulkan:1` or `vulkan:radeon` tells which.
+    Options differ between them: `threads`, and what `Device.options_of(name)` lists.
     Modules on one device share its threads and can hand tensors on without a copy; calls on several of them overlap.
     A device is equal to itself alone, and is closed when neither it nor anything on it is referenced any more.
     """
 
     def __init__(self, name: str = DEFAULT, *, index: int = 0, threads: int | None = None, **options: Any) -> None:
+        name, index = (name, index) if ":" not in name else place_of(name)
         given = _checked(name, {"threads": threads, **options})
         super().__init__(name, index, given)
         self.name, self.index, self.options = name, index, given
@@ -71,8 +74,9 @@ class DeviceInfo:
     host_visible: bool  # the host sees its memory: no copies
     asynchronous: bool
     formats: tuple[str, ...]  # kinds of executables that it runs
-    kernels: str  # microkernels that bytecode (the target vmvx) runs with
+    kernels: str  # microkernels that bytecode (the target vmvx) runs with; empty where it runs none
     width: int  # unit tiles that one of its instructions issues
+    properties: Mapping[str, str]  # limits and features of a GPU; a CPU has none
 
 
 def devices() -> list[DeviceInfo]:
@@ -82,7 +86,8 @@ def devices() -> list[DeviceInfo]:
         for index in range(count):
             one = shared_device(name, index=index)
             about = (one.description, one.threads, one.host_visible, one.asynchronous, one.formats)
-            found.append(DeviceInfo(name, index, *about, *one.vmvx))
+            vmvx = one.vmvx if "vmvx" in one.formats else ("", 0)
+            found.append(DeviceInfo(name, index, *about, *vmvx, getattr(one, "properties", {})))
     return found
 
 
@@ -91,15 +96,38 @@ def devices_of(driver: str) -> list[Device]:
     return [shared_device(driver, index) for index in range(dict(_core.drivers()).get(driver, 0))]
 
 
-def as_device(device: Device | str, threads: int | None = None) -> Device:
-    """The device that an argument means: one that is open, or by its name the one that all share who ask for it."""
+def as_device(device: Device | str | None, threads: int | None = None) -> Device:
+    """The device that an argument means: one that is open, or by its name the one that all share who ask for it; None
+    is the CPU."""
+    device = DEFAULT if device is None else device
     if isinstance(device, Device):
         if threads is not None:
             raise UsageError(f"threads={threads}: {device!r} has its threads already; give them to eyas.Device")
         return device
     if not isinstance(device, str):
         raise UsageError(f"device={device!r}: give an eyas.Device, or a name: {', '.join(_names())}")
-    return shared_device(device, threads=threads)
+    return shared_device(*place_of(device), threads=threads)
+
+
+def device_for(formats: Collection[str]) -> Device:
+    """What code of these formats runs on when no device is named: the CPU if some of it is for one, else a GPU."""
+    drivers = [_DRIVER_OF.get(one, DEFAULT) for one in formats]
+    return shared_device(DEFAULT if not drivers or DEFAULT in drivers else drivers[0])
+
+
+def place_of(text: str) -> tuple[str, int]:
+    """The driver and index of the device that `vulkan`, `vulkan:1` or, by a part of its description, `vulkan:radeon`
+    means."""
+    name, _, which = text.partition(":")
+    _check_name(name)
+    if which.isdecimal() or not which:
+        return name, int(which or 0)
+    known = devices_of(name)
+    found = [one for one in known if which.lower() in one.description.lower()]
+    if len(found) != 1:
+        there = ", ".join(f"{name}:{one.index} ({one.description})" for one in known) or "none"
+        raise UsageError(f"device={text!r}: {'more than one' if found else 'none'} is called so; there are: {there}")
+    return name, found[0].index
 
 
 _shared: dict[Any, Device] = {}

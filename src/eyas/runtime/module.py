@@ -17,12 +17,16 @@ from eyas.errors import CallError, ModuleError, UsageError
 from eyas.module.program import RANDOM_STATE, Signature, Symbol, TensorSpec
 from eyas.runtime import _core, safetensors
 from eyas.runtime.calls import Calls, EntryPoint, Function
-from eyas.runtime.device import DEFAULT, Device, as_device
+from eyas.runtime.device import Device, as_device, device_for
 from eyas.runtime.profile import Event
 from eyas.runtime.state import State
 
 if TYPE_CHECKING:
     from eyas.runtime.futures import Future
+
+
+_Source = Path | bytes | IO[bytes]
+"""What a module is read from: a file by its path, its bytes, or an open file that may have no name any more."""
 
 
 class Module:
@@ -209,7 +213,7 @@ class Module:
 class _File:
     """What clones of a module share: the file, where it came from, and what it says of itself."""
 
-    def __init__(self, core: _core.Module, source: Path | bytes | IO[bytes]) -> None:
+    def __init__(self, core: _core.Module, source: _Source) -> None:
         self.core, self.source = core, source
         self.signatures = {
             name: _signature(args, results, symbols) for name, args, results, symbols in core.functions()
@@ -244,7 +248,7 @@ def _signature(args: list[Any], results: list[Any], symbols: dict[str, tuple[int
 
 def load(
     source: str | os.PathLike[str] | bytes,
-    device: Device | str = DEFAULT,
+    device: Device | str | None = None,
     threads: int | None = None,
     verify: bool = False,
     variant: str | None = None,
@@ -252,32 +256,45 @@ def load(
     """Loads a `.eyas` file, or its bytes, onto a device.
 
     `device` is an `eyas.Device`, or the name of one (see `devices()`): then all modules that are loaded by the same
-    name and number of `threads` (default: the CPUs of this process) share it. The file is mapped, not read; `verify`
+    name and number of `threads` (default: the CPUs of this process) share it. Without it a module that has code for a
+    CPU runs there, one that was compiled for GPUs alone on the first. The file is mapped, not read; `verify`
     also checks the digest of weights over 16 MiB, which reads them. Of a module that was compiled for several targets
     the best variant that the device can run is loaded, or the one that `variant` names: a target, or a part of its
     text. Raises ModuleError for a file that is damaged or made for another machine.
     """
-    chosen = as_device(device, threads)
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        source = bytes(source)
-    else:
-        source = Path(source)
-    return _on_device(source, chosen, verify, variant)
+    source = bytes(source) if isinstance(source, (bytes, bytearray, memoryview)) else Path(source)
+    return _load(source, device, threads, verify, variant)
 
 
 def load_open_file(
-    file: IO[bytes], device: Device | str = DEFAULT, threads: int | None = None, variant: str | None = None
+    file: IO[bytes], device: Device | str | None = None, threads: int | None = None, variant: str | None = None
 ) -> Module:
     """Loads a module from an open file that may have no name any more; the module keeps it open, for `save`."""
-    return _on_device(file, as_device(device, threads), False, variant)
+    return _load(file, device, threads, False, variant)
 
 
-def _on_device(source: Path | bytes | IO[bytes], device: Device, verify: bool, variant: str | None) -> Module:
+def _load(
+    source: _Source, device: Device | str | None, threads: int | None, verify: bool, variant: str | None
+) -> Module:
+    if device is not None or threads is not None:
+        return _on_device(source, as_device(device, threads), verify, variant)
+    core = _open(source, None, verify, variant)
+    chosen = device_for(core.formats(all=variant is None))
+    # Which variant is the best is for the device to say.
+    return _on_device(source, chosen, False, variant, core if variant or not core.variants() else None)
+
+
+def _open(source: _Source, device: Device | None, verify: bool, variant: str | None) -> _core.Module:
     if isinstance(source, bytes):
-        core = _core.Module.from_bytes(source, verify, device=device, variant=variant)
-    else:
-        path = os.fspath(source) if isinstance(source, Path) else f"/proc/self/fd/{source.fileno()}"
-        core = _core.Module.open(path, verify, device=device, variant=variant)
+        return _core.Module.from_bytes(source, verify, device=device, variant=variant)
+    path = os.fspath(source) if isinstance(source, Path) else f"/proc/self/fd/{source.fileno()}"
+    return _core.Module.open(path, verify, device=device, variant=variant)
+
+
+def _on_device(
+    source: _Source, device: Device, verify: bool, variant: str | None, opened: _core.Module | None = None
+) -> Module:
+    core = opened or _open(source, device, verify, variant)
     folder = source.parent if isinstance(source, Path) else Path()
     files: dict[str, safetensors.File] = {}
     for ordinal, (name, dtype, shape, _, external, key) in enumerate(core.parameters()):

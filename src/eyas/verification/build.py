@@ -23,7 +23,7 @@ class Build:
     """How programs are compiled and run. `workers` is the number of processes that compile kernels, 0 one per CPU;
     `runs` is how often each is called, because a race between dispatches does not show every time."""
 
-    device: str = "local-task"
+    device: str | None = None
     threads: int | None = None
     disable: tuple[str, ...] = ()
     workers: int = 0
@@ -34,7 +34,7 @@ class Build:
     def flags(self) -> list[str]:
         """What tells a command to compile for the same target and to run on the same device."""
         target = [] if self.target == Target.host() else [f"--target {shlex.quote(str(self.target))}"]
-        return target + ([] if self.device == "local-task" else [f"--device {shlex.quote(self.device)}"])
+        return target + ([] if self.device is None else [f"--device {shlex.quote(self.device)}"])
 
     @property
     def plain(self) -> Build:

@@ -37,7 +37,7 @@ def verify(
     seed: int = 0,
     disable: Sequence[str] = (),
     target: str = "llvm-cpu",
-    device: str = "local-task",
+    device: str | None = None,
     threads: int | None = None,
     workers: int = 0,
     runs: int = 1,

@@ -34,15 +34,17 @@ class CompiledDispatch:
     given_up: str = ""
     """What happened then, for people; empty where nothing did."""
     needs: tuple[str, ...] = ()
-    """Features that a device must have for it, beside those of the target."""
+    """What the code uses of a device that not every device of its kind has (`codegen.common.needs`)."""
 
     @staticmethod
-    def of(object_: bytes, strategy: Strategy, rejected: Sequence[str]) -> CompiledDispatch:
+    def of(
+        object_: bytes, strategy: Strategy, rejected: Sequence[str], needs: tuple[str, ...] = ()
+    ) -> CompiledDispatch:
         grid = tuple(
             (extent.factor if extent.is_static else (extent.factor, extent.symbols), axis.tile)
             for axis, extent in zip(strategy.grid, strategy.grid_extents, strict=True)
         )
-        return CompiledDispatch(object_, grid, strategy.name, strategy.describe(), tuple(rejected))
+        return CompiledDispatch(object_, grid, strategy.name, strategy.describe(), tuple(rejected), needs=needs)
 
 
 class Backend(ABC):

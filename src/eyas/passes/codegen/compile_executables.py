@@ -15,6 +15,7 @@ from eyas.cache.store import Store
 from eyas.codegen.backends import backend_of
 from eyas.codegen.children import OnDone, compile_jobs
 from eyas.codegen.common.backend import CompiledDispatch
+from eyas.codegen.common.needs import union_of_needs
 from eyas.codegen.common.schedule import Schedule
 from eyas.codegen.dispatch_cache import DispatchCache
 from eyas.codegen.jobs import Caution, Job
@@ -55,12 +56,13 @@ class CompileExecutables(TargetedPass):
         exports = [_export(op, one) for op, one in zip(kernels, compiled, strict=True)]
         plain = {_name(op): _packed(op) for op, one in zip(kernels, compiled, strict=True) if _gave_up_schedule(one)}
         _unpack(module, plain)
+        needs = union_of_needs([*target.required_features, *(need for one in compiled for need in one.needs)])
         with mlir.InsertionPoint(module.body), mlir.Location.unknown():
             executable = hal.ExecutableOp(
                 mlir.StringAttr.get("kernels"),
                 mlir.StringAttr.get(str(target)),
                 mlir.StringAttr.get(backend.format(target)),
-                mlir.StringAttr.get(",".join(target.required_features)),
+                mlir.StringAttr.get(",".join(needs)),
                 mlir.ArrayAttr.get(exports),
             )
             code = mlir.DenseElementsAttr.get(np.frombuffer(image, np.uint8), signless=True)
@@ -121,6 +123,7 @@ def _export(function: mlir.OpView, compiled: CompiledDispatch) -> mlir.DictAttr:
             "strategy": mlir.StringAttr.get(compiled.strategy),
             "knobs": mlir.StringAttr.get(compiled.knobs),
             "rejected": _rejected(function, compiled),
+            **({"needs": mlir.StringAttr.get(",".join(compiled.needs))} if compiled.needs else {}),
             **({"given_up": mlir.StringAttr.get(compiled.given_up)} if compiled.given_up else {}),
         }
     )
