@@ -386,6 +386,8 @@ def gradients(function: Callable[..., Any], *args: torch.Tensor) -> tuple[Any, l
         (lambda x: torch.cat([x[0], x[0].gather(0, torch.zeros(2, 0, dtype=I64)).sum().reshape(1)]), (ROWS,)),
         (lambda x: x.index_fill(0, torch.tensor([2, 0]), x.sum()), (ROWS,)),
         (lambda x: F.cross_entropy(x, torch.tensor([0, 1, 2, 0, 1])), (ROWS,)),
+        (lambda x: torch.as_strided_copy(x, (1,), (1,), 0) * 3, (ROWS[0, 1:2].clone(),)),
+        (lambda x: torch.as_strided(x, (), (), 4) * x, (ROWS,)),
     ],
 )
 def test_gradients(function, args):
