@@ -205,6 +205,17 @@ WRONG = {
         ],
         TRUTHS,
     ),
+    "truths that are given as numbers": (
+        [
+            lambda x: torch.full((3,), 6, dtype=torch.bool),
+            lambda x: torch.full((), 2.5, dtype=torch.bool),
+            lambda x: torch.full_like(x, 4),
+            lambda x: x.new_full((2,), 0.5),
+            lambda x: x.masked_fill(~x, 2),
+            lambda x: F.pad(x, (1, 1), value=6),
+        ],
+        TRUTHS,
+    ),
     "scatters with negative dims": (
         [
             lambda x, i: x.scatter(-1, i, x * 2),
