@@ -346,6 +346,22 @@ for dtype in ("u8", "u16", "u32", "u64"):
             "onnx", leaf("f32", 2), held, op("add", 1, 1), op("abs", 1), results=(0, 1, 2, 3)
         )
 
+# Batches of one matrix beside open ones that may be empty; one was taken for the larger. Integers had one open size.
+MAYBE_NONE = (5, 1, 0)
+for number, (one, other) in enumerate(
+    [
+        ((MAYBE_NONE, 2, 3, 4), (1, 2, 4, 5)),
+        ((2, 1, 3, 4), (2, MAYBE_NONE, 4, 5)),
+        ((MAYBE_NONE, 1, 3, 4), (1, MAYBE_NONE, 4, 5)),
+        ((0, MAYBE_NONE, 3, 4), (1, MAYBE_NONE, 4, 5)),
+        ((MAYBE_NONE, 3, 3, 4), (4, 5)),
+    ]
+):
+    for dtype in ("f32", "i64"):
+        GRAPHS[f"batches_of_{dtype}_beside_one_{number}"] = graph(
+            "onnx", leaf(dtype, *one), leaf(dtype, *other, seed=1), op("matmul", 0, 1)
+        )
+
 
 @pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
 @pytest.mark.parametrize("name", GRAPHS)

@@ -205,6 +205,17 @@ WRONG = {
         ],
         TRUTHS,
     ),
+    "truths that are given as numbers": (
+        [
+            lambda x: torch.full((3,), 6, dtype=torch.bool),
+            lambda x: torch.full((), 2.5, dtype=torch.bool),
+            lambda x: torch.full_like(x, 4),
+            lambda x: x.new_full((2,), 0.5),
+            lambda x: x.masked_fill(~x, 2),
+            lambda x: F.pad(x, (1, 1), value=6),
+        ],
+        TRUTHS,
+    ),
     "scatters with negative dims": (
         [
             lambda x, i: x.scatter(-1, i, x * 2),
@@ -386,6 +397,8 @@ def gradients(function: Callable[..., Any], *args: torch.Tensor) -> tuple[Any, l
         (lambda x: torch.cat([x[0], x[0].gather(0, torch.zeros(2, 0, dtype=I64)).sum().reshape(1)]), (ROWS,)),
         (lambda x: x.index_fill(0, torch.tensor([2, 0]), x.sum()), (ROWS,)),
         (lambda x: F.cross_entropy(x, torch.tensor([0, 1, 2, 0, 1])), (ROWS,)),
+        (lambda x: torch.as_strided_copy(x, (1,), (1,), 0) * 3, (ROWS[0, 1:2].clone(),)),
+        (lambda x: torch.as_strided(x, (), (), 4) * x, (ROWS,)),
     ],
 )
 def test_gradients(function, args):

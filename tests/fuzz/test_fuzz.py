@@ -108,6 +108,19 @@ def test_overflow_is_certain_or_unknown():
     assert shadow.elementwise(np.add, edge, exact(np.array([0.0], np.float16))).errors()[0] == np.inf
 
 
+def test_zeros_that_stand_for_nothing_leave_doubt():
+    """Of a transposed convolution by 2: where an infinite weight meets no pixel, and where an infinite pixel meets the
+    tap that only one of the two kinds of outputs has."""
+    strides, weights = (1, 2), np.ones((1, 1, 1, 3), np.float32)
+    pixels = np.array([1, 2, np.inf, 3], np.float32).reshape(1, 1, 1, 4)
+    made = TABLE["transposed_conv"].evaluate([exact(pixels), exact(weights)], {"strides": strides, "padding": (0, 0)})
+    assert list(np.isinf(made.errors().reshape(-1))) == [False] * 3 + [True] + [False] * 5
+    weights[..., 0] = np.inf
+    pixels[..., 2] = 1
+    made = TABLE["transposed_conv"].evaluate([exact(pixels), exact(weights)], {"strides": strides, "padding": (0, 0)})
+    assert list(np.isinf(made.errors().reshape(-1))) == [index % 2 == 1 or index == 8 for index in range(9)]
+
+
 def test_shrinking_keeps_what_matters():
     """A chain of five ops of which one 'fails': what is left is that op and its argument."""
     steps = [op(name, index) for index, name in enumerate(("neg", "exp", "floor", "abs", "sin"))]

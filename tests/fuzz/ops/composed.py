@@ -225,7 +225,24 @@ def _transposed(args, k):
         turned = np.swapaxes(w[:, :, ::-1, ::-1], 0, 1)
         return _convolve(_spread(x, {**k, "around": around}), turned, plain)
 
-    return total(convolve, args, int(np.prod(weight.shape)) // weight.shape[1], wide(weight.dtype))
+    made = total(convolve, args, int(np.prod(weight.shape)) // weight.shape[1], wide(weight.dtype))
+    doubtful = _meets_zeros(args, k, around)
+    return Shadow(made.value, np.where(doubtful, INFINITY, made.errors()), made.dtype)
+
+
+def _meets_zeros(args, k, around):
+    """Where what is not finite may be multiplied by a zero that stands for nothing: a weight by those between and
+    around the pixels, which other ways to compute it do not have, and a pixel by those that make all sets of every
+    stride-th tap as long as the longest."""
+    pixels, weights = (~np.isfinite(arg.value) | ~np.isfinite(arg.errors()) for arg in args)
+    plain = {"groups": 1, "padding": (0, 0), "strides": (1, 1), "dilations": (1, 1)}
+    empty = 1.0 - _spread(np.ones(args[0].shape), {**k, "around": around})
+    turned = np.swapaxes(weights[:, :, ::-1, ::-1], 0, 1).astype(float)
+    missing = [-taps % stride for taps, stride in zip(weights.shape[2:], k["strides"], strict=True)]
+    behind = [(0, 0), (0, 0), *((0, more) for more in missing)]
+    image = np.pad(_spread(pixels.astype(float), {**k, "around": around}), behind)
+    added = np.pad(np.zeros(turned.shape), behind, constant_values=1.0)
+    return (_convolve(empty, turned, plain) > 0) | (_convolve(image, added, plain) > 0)
 
 
 add(

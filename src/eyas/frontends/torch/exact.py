@@ -154,7 +154,10 @@ _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32)
 
 
 def fill(size: Sequence[int], value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:
-    """Constants of unsigned types are one element, which torch makes, many times: the importer takes it for signed."""
+    """Constants of unsigned types are one element, which torch makes, many times: the importer takes it for signed. Of
+    a number that is to be a truth it takes the last bit."""
+    if dtype == torch.bool and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return torch.full(size, bool(value), dtype=dtype, **kwargs)
     if dtype not in _UNSIGNED:
         return NotImplemented
     one = aten.scalar_tensor(value, dtype=dtype)
@@ -164,7 +167,9 @@ def fill(size: Sequence[int], value: Any, *, dtype: torch.dtype | None = None, *
 def fill_like(x: Tensor, value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:
     """As above."""
     dtype = dtype or x.dtype
-    return torch.full(x.shape, value, dtype=dtype, device=x.device) if dtype in _UNSIGNED else NotImplemented
+    if dtype != torch.bool and dtype not in _UNSIGNED:
+        return NotImplemented
+    return torch.full(x.shape, value, dtype=dtype, device=x.device)
 
 
 def running_log_sum(x: Tensor, dim: int) -> Tensor:

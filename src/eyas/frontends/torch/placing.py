@@ -109,7 +109,10 @@ def embedding_renorm(weight: Tensor, indices: Tensor, max_norm: float, norm_type
 def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """The elements at regular places of memory, of a tensor that is all of its memory in order."""
     places = _places(x, size, stride, storage_offset)
-    return NotImplemented if places is None else x.reshape(-1)[places].clone()
+    if places is None:
+        return NotImplemented
+    # In one line: an index without dimensions is taken for a number, which nobody knows yet.
+    return x.reshape(-1)[places.reshape(-1)].reshape(places.shape)
 
 
 def as_strided_scatter(

@@ -74,7 +74,8 @@ class SkipInsertedZeros(Pass):
     """Makes a convolution of an image that has zeros between its pixels one of the pixels alone.
 
     That is what frameworks make of a transposed convolution. Of the outputs, every s-th sees the pixels through the
-    same taps: s sets of filters with 1/s of the taps compute all of them, side by side, with channels innermost.
+    same taps: s sets of filters with 1/s of the taps compute all of them, side by side, with channels innermost. Where
+    s does not divide the taps, zeros make the sets equally long; a pixel that is not finite makes NaN of them.
 
         %z = tensor.insert_slice %x into (fill 0) [0, 0, 11] [1, 256, 70] [1, 1, 8]     : 1x256x575
         %y = conv_1d_ncw_fcw(%z, %w : 128x256x16)                                       : 1x128x560

@@ -53,7 +53,7 @@ _RULES = {
     "Loop": "rewrite.loop:loop",
     "LpNormalization": "rewrite.normalize:lp_normalization",
     "LpPool": "rewrite.window:lp_pool",
-    "MatMul": "rewrite.shape:mat_mul",
+    "MatMul": "rewrite.product:mat_mul",
     "MatMulInteger": "rewrite.integer:mat_mul_integer",
     "MaxPool": "rewrite.window:max_pool",
     "Max": "rewrite.rare:extreme",

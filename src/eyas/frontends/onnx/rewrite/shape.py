@@ -64,35 +64,6 @@ def col2im(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [b.reshape(b.sum(taken, 2), [batch, channels, *(int(size) for size in image)])]
 
 
-def mat_mul(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """A vector beside a batch of matrices becomes a matrix, and a batch of one matrix beside a dynamic one too."""
-    left, right = (b.shape_of(name) for name in node.input)
-    if (left is None or right is None) and (made := _without_batch(node, b)):
-        return made
-    if left is None or right is None or 1 not in (len(left), len(right)) or max(len(left), len(right)) < 3:
-        return None
-    if len(left) == 1:
-        product = b.add("MatMul", b.reshape(node.input[0], [1, left[0]]), node.input[1])
-        return [b.reshape(product, [*right[:-2], right[-1]])]
-    product = b.add("MatMul", node.input[0], b.reshape(node.input[1], [right[0], 1]))
-    return [b.reshape(product, left[:-1])]
-
-
-def _without_batch(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """The importer takes the larger of two batch sizes, so that one beside none would be one."""
-    shapes = [b.dims_of(name) for name in node.input]
-    for index, (shape, other) in enumerate(zip(shapes, reversed(shapes), strict=True)):
-        if shape is None or other is None or not 3 <= len(shape) <= len(other) or any(dim != 1 for dim in shape[:-2]):
-            continue
-        axes, inputs = list(range(len(shape) - 2)), list(node.input)
-        if b.opset < 13:
-            inputs[index] = b.add("Squeeze", inputs[index], axes=axes)
-        else:
-            inputs[index] = b.add("Squeeze", inputs[index], b.constant(axes, np.int64))
-        return [b.add("MatMul", *inputs)]
-    return None
-
-
 def max_unpool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """A scatter into zeros. Indices count within the pooled tensor, which `output_shape` may only enlarge."""
     shape = b.shape_of(node.input[0])
