@@ -122,6 +122,12 @@ def panels_to_attribute(panels: Sequence[Panels]) -> mlir.ArrayAttr:
     return mlir.ArrayAttr.get([_dictionary(binding=one.binding, lanes=one.lanes) for one in panels])
 
 
+def packed_of(schedule: mlir.Attribute) -> list[Panels]:
+    """The bindings that a noted schedule of any strategy reads in panels."""
+    entries = {entry.name: entry.attr for entry in mlir.DictAttr(schedule)}
+    return panels_from_attribute(entries["packed"]) if "packed" in entries else []
+
+
 def panels_from_attribute(attribute: mlir.Attribute) -> list[Panels]:
     return [_read_panels(one, f"panels[{number}]") for number, one in enumerate(mlir.ArrayAttr(attribute))]
 

@@ -16,7 +16,7 @@ from eyas.codegen.backends import backend_of
 from eyas.codegen.children import OnDone, compile_jobs
 from eyas.codegen.common.backend import CompiledDispatch
 from eyas.codegen.common.needs import union_of_needs
-from eyas.codegen.common.schedule import Schedule
+from eyas.codegen.common.schedule import packed_of
 from eyas.codegen.dispatch_cache import DispatchCache
 from eyas.codegen.jobs import Caution, Job
 from eyas.dialects import codegen, flow, hal
@@ -137,7 +137,7 @@ def _packed(function: mlir.OpView) -> list[int]:
     """Bindings that the noted schedule reads in panels."""
     if codegen.STRATEGY not in function.attributes:
         return []
-    return list(Schedule.from_attribute(function.attributes[codegen.STRATEGY].schedule).packed_bindings)
+    return [panels.binding for panels in packed_of(function.attributes[codegen.STRATEGY].schedule)]
 
 
 def _unpack(module: mlir.Module, executables: dict[str, list[int]]) -> None:

@@ -10,7 +10,7 @@ from torch_mlir import ir as mlir
 from eyas.codegen.backends import backend_of
 from eyas.codegen.common.analysis import Analysis, analysis_of
 from eyas.codegen.common.backend import Backend
-from eyas.codegen.common.schedule import Schedule
+from eyas.codegen.common.schedule import packed_of
 from eyas.dialects import codegen, flow, hal
 from eyas.errors import CompileError
 from eyas.ir.walk import constant_int, defining_op, find_ops
@@ -40,8 +40,7 @@ class VerifySchedules(TargetedPass):
 
 
 def _check_panels(dispatch: hal.DispatchOp, function: mlir.OpView) -> None:
-    schedule = Schedule.from_attribute(function.attributes[codegen.STRATEGY].schedule)
-    packed = {panels.binding: panels.lanes for panels in schedule.packed}
+    packed = {panels.binding: panels.lanes for panels in packed_of(function.attributes[codegen.STRATEGY].schedule)}
     for binding, place in enumerate(_places(dispatch)):
         source = defining_op(place[0]) if isinstance(place[0], mlir.Value) else None
         parameter = source if source is not None and source.name == "hal.parameter" else None

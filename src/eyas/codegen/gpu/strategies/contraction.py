@@ -200,8 +200,8 @@ class Contraction(KernelStrategy):
 
         def run(number: mlir.Value) -> None:
             indices = self._other_indices(memory, number)
-            indices[loops.row] = arith.AddIOp(corner[0], place[0]).result
-            indices[loops.column] = arith.AddIOp(corner[1], place[1]).result
+            indices[rows.loop] = arith.AddIOp(corner[0], place[0]).result
+            indices[columns.loop] = arith.AddIOp(corner[1], place[1]).result
             tile.run(Block(indices, knobs.row_points, knobs.column_points, None))
 
         self._each_other(memory, run)
