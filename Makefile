@@ -124,13 +124,14 @@ docs: build  ## pages that are generated: the instruction tables, and the ToyMod
 	$(BIN)/python docs/make_tables.py
 	$(BIN)/python docs/make_walkthrough.py
 
-system-deps:  ## optional system packages, as root: tests of other CPUs run in qemu when it is there
+system-deps:  ## optional system packages, as root: qemu for tests of other CPUs, a Vulkan device on the CPU with its checks
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 	    qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross \
 	    clang libclang-rt-14-dev musl-tools \
+	    libvulkan1 mesa-vulkan-drivers vulkan-validationlayers spirv-tools \
 	    >/dev/null || echo "system-deps: could not install; the tests that need them are skipped"; \
-	else echo "system-deps: needs root and apt-get; the tests that need qemu are skipped"; fi
+	else echo "system-deps: needs root and apt-get; the tests that need qemu or a Vulkan device are skipped"; fi
 
 clean:  ## what was built; the virtual environment stays
 	rm -rf build dist .pytest_cache .ruff_cache

@@ -3,9 +3,15 @@
 import os
 
 import pytest
-from tests.tools import frameworks
+from tests.tools import frameworks, vulkan
 
 os.environ["EYAS_CACHE"] = "off"
+
+
+@pytest.fixture
+def vulkan_device():
+    """The first Vulkan device; the test is skipped where there is none."""
+    return vulkan.device()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
