@@ -48,6 +48,16 @@ nb::dict info(const Device& self) {
   return out;
 }
 
+// What it has, by name.
+nb::dict properties(const Device& self) {
+  nb::dict out;
+  eyas_hal_property_t property = {};
+  for (uint32_t i = 0; eyas_hal_device_property(self.handle, i, &property); ++i) {
+    out[property.name] = property.value;
+  }
+  return out;
+}
+
 bool runs_format(const Device& self, const std::string& format) {
   eyas_status_t status = eyas_hal_device_check_code(self.handle, format.c_str(), nullptr, 0);
   const bool runs = !status;
@@ -118,6 +128,7 @@ void define_device(nb::module_& m) {
       .def(nb::init<const std::string&, uint32_t, nb::dict>(), nb::arg("driver"),
            nb::arg("index") = 0, nb::arg("options") = nb::dict())
       .def("info", info)
+      .def_prop_ro("properties", properties)
       .def("runs_format", runs_format)
       .def("put",
            [](nb::handle self, nb::handle value) {

@@ -110,6 +110,17 @@ typedef struct eyas_hal_device_info_t {
 
 void eyas_hal_device_info(eyas_hal_device_t* device, eyas_hal_device_info_t* out_info);
 
+// One of the things that a device has, by the names in which code says what it needs, such as
+// "shared-bytes" = "32768" or "f16" = "yes", and more for people ("driver"). Texts live as long as
+// the device. False beyond the last; devices that are CPUs have none.
+typedef struct eyas_hal_property_t {
+  const char* name;
+  const char* value;
+} eyas_hal_property_t;
+
+bool eyas_hal_device_property(eyas_hal_device_t* device, uint32_t index,
+                              eyas_hal_property_t* out_property);
+
 // Asks the device whether it can run code of this format ("elf-x86_64", "vmvx") that needs all of
 // these features of its processor, by the names that the format's compiler gives them ("avx512f",
 // "sve", "v" for machine code). NULL: yes. INCOMPATIBLE: no, and the message says what is missing.

@@ -12,6 +12,8 @@
 typedef struct eyas_hal_device_vtable_t {
   void (*destroy)(eyas_hal_device_t* device);
   void (*info)(eyas_hal_device_t* device, eyas_hal_device_info_t* out_info);
+  // See eyas_hal_device_property; NULL: it has none.
+  bool (*property)(eyas_hal_device_t* device, uint32_t index, eyas_hal_property_t* out_property);
   // NULL, or why not (INCOMPATIBLE); see eyas_hal_device_check_code.
   eyas_status_t (*check_code)(eyas_hal_device_t* device, const char* format,
                               const char* const* features, uint32_t feature_count);
@@ -103,7 +105,8 @@ typedef struct eyas_hal_driver_t {
   eyas_status_t (*device_count)(uint32_t* out_count);
   const eyas_hal_option_info_t* options;
   uint32_t option_count;
-  // `values` has one of each option, in their order, numbers checked against their range.
+  // `values` has one of each option, in their order, numbers checked against their range. Called
+  // also when there is no device, to say why.
   eyas_status_t (*device_create)(uint32_t device_index, const eyas_hal_option_t* values,
                                  eyas_hal_device_t** out_device);
 } eyas_hal_driver_t;

@@ -6,6 +6,9 @@
 #include "hal/far/far.h"
 #endif
 #include "hal/local/local.h"
+#if !defined(EYAS_WITHOUT_VULKAN)
+#include "hal/vulkan/vulkan.h"
+#endif
 
 // In order of preference. A new driver is one line here.
 static const eyas_hal_driver_t* const drivers[] = {
@@ -13,6 +16,9 @@ static const eyas_hal_driver_t* const drivers[] = {
     &eyas_hal_local_sync_driver,
 #if !defined(EYAS_WITHOUT_FAR)
     &eyas_hal_far_driver,
+#endif
+#if !defined(EYAS_WITHOUT_VULKAN)
+    &eyas_hal_vulkan_driver,
 #endif
 };
 
@@ -100,8 +106,8 @@ eyas_status_t eyas_hal_device_create(const char* driver, const eyas_hal_device_o
   }
   uint32_t count = 0;
   EYAS_RETURN_IF_ERROR(found->device_count(&count));
-  if (options->device_index >= count) {
-    return eyas_status_make(count ? EYAS_STATUS_OUT_OF_RANGE : EYAS_STATUS_UNAVAILABLE,
+  if (count && options->device_index >= count) {
+    return eyas_status_make(EYAS_STATUS_OUT_OF_RANGE,
                             "driver '%s' has %u device(s); there is no index %u", driver, count,
                             options->device_index);
   }
@@ -121,6 +127,11 @@ void eyas_hal_device_info(eyas_hal_device_t* device, eyas_hal_device_info_t* out
   memset(out_info, 0, sizeof(*out_info));
   out_info->driver = device->driver;
   device->vtable->info(device, out_info);
+}
+
+bool eyas_hal_device_property(eyas_hal_device_t* device, uint32_t index,
+                              eyas_hal_property_t* out_property) {
+  return device->vtable->property && device->vtable->property(device, index, out_property);
 }
 
 eyas_status_t eyas_hal_device_check_code(eyas_hal_device_t* device, const char* format,

@@ -239,9 +239,9 @@ static void test_replay(eyas_hal_device_t* device) {
                                                                    .binding_count = 1}));
   CHECK_OK(eyas_hal_command_buffer_end(commands));
   CHECK_OK(run(device, commands, &(eyas_hal_range_t){buffer, 0, EYAS_HAL_WHOLE}, 1));
-  CHECK_OK(run(device, commands, &(eyas_hal_range_t){buffer, 8, 17}, 1));
+  CHECK_OK(run(device, commands, &(eyas_hal_range_t){buffer, 8, 20}, 1));
   download(buffer, sizes, sizeof(sizes));
-  CHECK(sizes[0] == 0 && sizes[1] == 24 && sizes[2] == 9 && sizes[3] == 0);
+  CHECK(sizes[0] == 0 && sizes[1] == 24 && sizes[2] == 12 && sizes[3] == 0);
   CHECK_FAILS(run(device, commands, &(eyas_hal_range_t){buffer, 0, 7}, 1), OUT_OF_RANGE, "need 8");
   eyas_hal_command_buffer_release(commands);
   eyas_hal_buffer_release(buffer);

@@ -13,6 +13,7 @@
 #include "eyas/executable.h"
 #include "eyas/hal.h"
 #include "hal/check.h"
+#include "hal/spirv_kernels.h"
 
 static inline bool driver_has(const char* driver, const char* option) {
   const eyas_hal_option_info_t* info = NULL;
@@ -22,29 +23,48 @@ static inline bool driver_has(const char* driver, const char* option) {
   return false;
 }
 
-// How kernels reach a device: as bytecode, which is a format, or as functions of this process.
+static inline bool has_device(const char* driver) {
+  uint32_t count = 0;
+  CHECK_OK(eyas_hal_driver_device_count(driver, &count));
+  return count > 0;
+}
+
+// How kernels reach a device: as code of a format, or as functions of this process.
 static bool kernels_are_functions;
+
+static inline const char* format_of(eyas_hal_device_t* device) {
+  eyas_status_t status = eyas_hal_device_check_code(device, "vmvx", NULL, 0);
+  const char* format = status ? "spirv" : "vmvx";
+  eyas_status_free(status);
+  return format;
+}
 
 // Runs a test on devices of every driver: with more workers than most test machines have CPUs, with
 // workers that sleep at once and workers that spin, with work that starts at once and work that is
-// late; and with every kind of kernels that the device takes.
+// late, with memory that the host sees and memory that it does not; and with every kind of kernels
+// that the device takes. A driver without a device here is left out.
 static inline void for_each_device(void (*test)(eyas_hal_device_t* device)) {
   static const eyas_hal_option_t settings[] = {
-      {.name = "spin_us", .number = 0},
-      {.name = "spin_us", .number = 50},
-      {.name = "delay_us", .number = 0},
-      {.name = "delay_us", .number = 300},
+      {.name = "spin_us", .number = 0},  {.name = "spin_us", .number = 50},
+      {.name = "delay_us", .number = 0}, {.name = "delay_us", .number = 300},
+      {.name = "staging", .number = 0},  {.name = "staging", .number = 1},
   };
   for (size_t i = 0; i < eyas_hal_driver_count(); ++i) {
     const char* driver = eyas_hal_driver_name(i);
+    if (!has_device(driver)) continue;
     for (size_t k = 0; k < sizeof(settings) / sizeof(settings[0]); ++k) {
       if (!driver_has(driver, settings[k].name)) continue;
-      eyas_hal_option_t values[] = {settings[k], {.name = "threads", .number = 4}};
-      const eyas_hal_device_options_t options = {
-          .values = values, .value_count = driver_has(driver, "threads") ? 2 : 1};
+      eyas_hal_option_t values[3] = {settings[k]};
+      eyas_hal_device_options_t options = {.values = values, .value_count = 1};
+      if (driver_has(driver, "threads")) {
+        values[options.value_count++] = (eyas_hal_option_t){.name = "threads", .number = 4};
+      }
+      if (driver_has(driver, "validation") && getenv("EYAS_VULKAN_VALIDATION")) {
+        values[options.value_count++] = (eyas_hal_option_t){.name = "validation", .number = 1};
+      }
       eyas_hal_device_t* device = NULL;
       if (!CHECK_OK(eyas_hal_device_create(driver, &options, &device))) continue;
-      for (int functions = 0; functions < (settings[k].name[0] == 's' ? 2 : 1); ++functions) {
+      for (int functions = 0; functions < (driver_has(driver, "spin_us") ? 2 : 1); ++functions) {
         kernels_are_functions = functions;
         test(device);
         CHECK_OK(eyas_hal_device_wait_idle(device));
@@ -230,6 +250,14 @@ static inline eyas_hal_executable_t* new_kernels(eyas_hal_device_t* device) {
   if (kernels_are_functions) {
     CHECK_OK(
         eyas_hal_executable_create_static(device, names, functions, KERNEL_COUNT, &executable));
+    return executable;
+  }
+  if (strcmp(format_of(device), "spirv") == 0) {
+    spirv_file_t* file = calloc(1, sizeof(*file));
+    spirv_write_kernels(file);
+    CHECK_OK(eyas_hal_executable_create(device, "spirv", file->words, 4 * file->count, names,
+                                        KERNEL_COUNT, &executable));
+    free(file);
     return executable;
   }
   bytes_t* bytes = calloc(1, sizeof(*bytes));

@@ -20,7 +20,8 @@ elements="-O2 -ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-
 
 link() {  # link NAME COMPILER
   mkdir -p "$build/$1"
-  find "$runtime/src" "$runtime/tests/size" -name '*.c' ! -name 'elf_image.c' ! -name 'imports.c' ! -name pool.c ! -path '*/hal/far/*' |
+  find "$runtime/src" "$runtime/tests/size" -name '*.c' ! -name 'elf_image.c' ! -name 'imports.c' ! -name pool.c ! -path '*/hal/far/*' \
+    ! -path '*/hal/vulkan/*' |
     while read -r source; do
       object=$build/$1/$(echo "${source#"$runtime"/}" | tr / _).o
       # Microkernels are built for speed as in any runtime, but for those of CPUs without vectors.
@@ -34,7 +35,7 @@ link() {  # link NAME COMPILER
       esac
       # shellcheck disable=SC2086
       [ -n "$(find "$object" -newer "$source" 2>/dev/null)" ] ||
-        echo $2 -std=c11 $speed -DNDEBUG -D_GNU_SOURCE -DEYAS_WITHOUT_MACHINE_CODE -DEYAS_WITHOUT_FAR -fno-pie -fno-asynchronous-unwind-tables -fno-align-functions -fno-align-loops \
+        echo $2 -std=c11 $speed -DNDEBUG -D_GNU_SOURCE -DEYAS_WITHOUT_MACHINE_CODE -DEYAS_WITHOUT_FAR -DEYAS_WITHOUT_VULKAN -fno-pie -fno-asynchronous-unwind-tables -fno-align-functions -fno-align-loops \
           -fno-align-jumps -fno-math-errno -fmerge-all-constants -DEYAS_VMVX_WITHOUT_NAMES \
           -ffunction-sections -fdata-sections "-I$runtime/include" "-I$runtime/src" "-I$build" -c "$source" -o "$object"
     done | xargs -P "${JOBS:-2}" -I{} sh -c '{}'

@@ -1,0 +1,401 @@
+// The queue. A submission whose waits are reached is issued to the device by whoever sees this
+// first: the thread that submits it, one that waits for something, or the device's own. The device
+// runs what is issued in order, and counts it on a timeline; who sees the count finishes the work.
+#define _GNU_SOURCE 1
+#include "hal/vulkan/queue.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "hal/cpu/cpu.h"
+
+// How often the thread looks whether what submissions wait for has come: semaphores may be of any
+// device. And how long anybody waits without looking whether the device is lost.
+#define POLL_NS 100000
+#define LOOK_NS 50000000
+
+static void append(eyas_hal_vulkan_list_t* list, eyas_hal_vulkan_submission_t* submission) {
+  submission->next = NULL;
+  *(list->last ? &list->last->next : &list->first) = submission;
+  list->last = submission;
+}
+
+static eyas_hal_vulkan_submission_t* take_first(eyas_hal_vulkan_list_t* list) {
+  eyas_hal_vulkan_submission_t* first = list->first;
+  if (!first) return NULL;
+  list->first = first->next;
+  if (!list->first) list->last = NULL;
+  return first;
+}
+
+//===-- Issuing; with the mutex -----------------------------------------------------------------//
+
+// Whether work that the device has and that cannot fail will bring a semaphore to a value: then
+// the order of the queue is all the waiting that is needed.
+static bool is_promised(const eyas_hal_vulkan_queue_t* queue, const eyas_hal_timepoint_t* point) {
+  for (const eyas_hal_vulkan_submission_t* s = queue->issued.first; s; s = s->next) {
+    if (s->may_fail) continue;
+    if (eyas_hal_vulkan_submission_signals(s, point->semaphore, point->value)) return true;
+  }
+  return false;
+}
+
+// Whether all that it waits for has come, or will never: then `status` is the failure.
+static bool is_ready(const eyas_hal_vulkan_queue_t* queue,
+                     eyas_hal_vulkan_submission_t* submission) {
+  for (uint32_t i = 0; i < submission->wait_count; ++i) {
+    uint64_t value = 0;
+    eyas_status_t status = eyas_hal_semaphore_query(submission->points[i].semaphore, &value);
+    if (value >= submission->points[i].value) {
+      eyas_status_free(status);
+    } else if (status) {
+      submission->status = status;
+      return true;
+    } else if (!is_promised(queue, &submission->points[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static eyas_status_t issue(eyas_hal_vulkan_device_t* device,
+                           eyas_hal_vulkan_submission_t* submission) {
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  eyas_hal_vulkan_instance_t* instance = submission->instance;
+  if (instance) {
+    EYAS_RETURN_IF_ERROR(
+        eyas_hal_vulkan_instance_bind(device, submission->commands, instance, submission->table));
+    if (submission->may_fail) {
+      memset(eyas_hal_vulkan_range_host(instance->words), 0, sizeof(uint32_t));
+      EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_range_flush(device, instance->words));
+    }
+  }
+  const uint64_t value = queue->last_value + 1;
+  const VkTimelineSemaphoreSubmitInfo timeline = {
+      .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+      .signalSemaphoreValueCount = 1,
+      .pSignalSemaphoreValues = &value,
+  };
+  const VkSubmitInfo info = {
+      .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+      .pNext = &timeline,
+      .commandBufferCount = instance ? 1 : 0,
+      .pCommandBuffers = instance ? &instance->pool->commands : NULL,
+      .signalSemaphoreCount = 1,
+      .pSignalSemaphores = &queue->timeline,
+  };
+  submission->issued_ns = eyas_clock_now_ns();
+  EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_status(
+      device->vk.QueueSubmit(device->queue_handle, 1, &info, NULL), "vkQueueSubmit"));
+  if (instance) instance->busy = true;
+  if (!queue->issued.first) queue->head_since_ns = submission->issued_ns;
+  queue->last_value = submission->value = value;
+  return NULL;
+}
+
+// Nothing goes on: what is under way and what waits has failed.
+static void fail_all(eyas_hal_vulkan_device_t* device, eyas_status_t status) {
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  eyas_hal_vulkan_list_t* lists[] = {&queue->issued, &queue->waiting};
+  for (size_t i = 0; i < 2; ++i) {
+    eyas_hal_vulkan_submission_t* submission = NULL;
+    while ((submission = take_first(lists[i]))) {
+      submission->status = eyas_status_clone(status);
+      append(&queue->refused, submission);
+    }
+  }
+  queue->failure = eyas_status_join(queue->failure, status);
+}
+
+// Issues all that can be, in order. What waits for semaphores is passed by others; what waits for
+// an instance of its recording is not, because it could run already.
+static void issue_ready(eyas_hal_vulkan_device_t* device) {
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  eyas_hal_vulkan_submission_t *before = NULL, *next = NULL;
+  for (eyas_hal_vulkan_submission_t* s = queue->waiting.first; s; s = next) {
+    next = s->next;
+    if (!is_ready(queue, s)) {
+      before = s;
+      continue;
+    }
+    if (!s->status && s->commands) {
+      s->status = eyas_hal_vulkan_instance_acquire(device, s->commands, &s->instance);
+      if (!s->status && !s->instance) return;
+    }
+    *(before ? &before->next : &queue->waiting.first) = next;
+    if (queue->waiting.last == s) queue->waiting.last = before;
+    if (!s->status) s->status = issue(device, s);
+    append(s->status ? &queue->refused : &queue->issued, s);
+  }
+}
+
+//===-- Finishing -------------------------------------------------------------------------------//
+
+// What became of work that the device has done.
+static eyas_status_t result_of(eyas_hal_vulkan_device_t* device,
+                               const eyas_hal_vulkan_submission_t* submission) {
+  const eyas_hal_vulkan_instance_t* instance = submission->instance;
+  if (!instance) return NULL;
+  if (submission->commands->profiling) {
+    eyas_hal_vulkan_profile_collect(device, submission->commands, instance, submission->issued_ns);
+  }
+  if (!submission->may_fail) return NULL;
+  EYAS_RETURN_IF_ERROR(
+      eyas_hal_vulkan_range_invalidate(device, instance->words, 0, sizeof(uint32_t)));
+  uint32_t word = 0;
+  memcpy(&word, eyas_hal_vulkan_range_host(instance->words), sizeof(word));
+  return word ? eyas_hal_error_status(submission->commands, word) : NULL;
+}
+
+// Takes what is done, and what was refused.
+static eyas_hal_vulkan_list_t take_done(eyas_hal_vulkan_device_t* device) {
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  eyas_hal_vulkan_list_t done = {NULL, NULL};
+  uint64_t value = 0;
+  if (queue->issued.first) {
+    VkResult result = device->vk.GetSemaphoreCounterValue(device->handle, queue->timeline, &value);
+    if (result < 0) {
+      fail_all(device, eyas_hal_vulkan_status(result, "waiting for the device"));
+    } else if (value > queue->last_value) {  // what a lost device may count to
+      fail_all(device, eyas_hal_vulkan_status(VK_ERROR_DEVICE_LOST, "waiting for the device"));
+    }
+  }
+  while (queue->issued.first && queue->issued.first->value <= value) {
+    eyas_hal_vulkan_submission_t* submission = take_first(&queue->issued);
+    submission->status = result_of(device, submission);
+    if (submission->instance) submission->instance->busy = false;
+    queue->head_since_ns = eyas_clock_now_ns();
+    append(&done, submission);
+    ++queue->unfinished;
+  }
+  eyas_hal_vulkan_submission_t* refused = NULL;
+  while ((refused = take_first(&queue->refused))) {
+    append(&done, refused);
+    ++queue->unfinished;
+  }
+  return done;
+}
+
+static bool is_idle(const eyas_hal_vulkan_queue_t* queue) {
+  return !queue->waiting.first && !queue->issued.first && !queue->refused.first &&
+         !queue->unfinished;
+}
+
+// Finishes what is done, and issues what could not go on before.
+static void advance(eyas_hal_vulkan_device_t* device) {
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  pthread_mutex_lock(&queue->finishing);
+  pthread_mutex_lock(&queue->mutex);
+  for (;;) {
+    eyas_hal_vulkan_list_t done = take_done(device);
+    issue_ready(device);
+    if (!done.first) break;
+    pthread_mutex_unlock(&queue->mutex);
+    uint32_t count = 0;
+    eyas_hal_vulkan_submission_t* submission = NULL;
+    while ((submission = take_first(&done))) {
+      eyas_hal_vulkan_submission_finish(submission);
+      ++count;
+    }
+    pthread_mutex_lock(&queue->mutex);
+    queue->unfinished -= count;
+  }
+  if (is_idle(queue)) pthread_cond_broadcast(&queue->idle);
+  pthread_mutex_unlock(&queue->mutex);
+  pthread_mutex_unlock(&queue->finishing);
+}
+
+static VkResult wait_value(eyas_hal_vulkan_device_t* device, uint64_t value, uint64_t timeout_ns) {
+  const VkSemaphoreWaitInfo info = {
+      .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+      .semaphoreCount = 1,
+      .pSemaphores = &device->queue.timeline,
+      .pValues = &value,
+  };
+  return device->vk.WaitSemaphores(device->handle, &info, timeout_ns);
+}
+
+//===-- The thread ------------------------------------------------------------------------------//
+
+// Gives up a device whose first submission has run for longer than it may.
+static void check_hang(eyas_hal_vulkan_device_t* device) {
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  const eyas_hal_vulkan_submission_t* first = queue->issued.first;
+  if (!first || eyas_clock_now_ns() - queue->head_since_ns < device->timeout_ns) return;
+  uint64_t value = 0;
+  if (device->vk.GetSemaphoreCounterValue(device->handle, queue->timeline, &value) < 0 ||
+      value >= first->value) {
+    return;
+  }
+  const char* name = "none";
+  if (first->commands && first->commands->commands.count > 0) {
+    name = eyas_hal_command_name(&eyas_hal_commands(first->commands)[0]);
+  }
+  atomic_store(&device->abandoned, true);
+  fail_all(device, eyas_status_make(
+                       EYAS_STATUS_UNAVAILABLE,
+                       "the device '%s' has not finished a submission (%zu commands, the first "
+                       "is '%s') within %llu ms, and is given up: a kernel that never ends, or "
+                       "timeout_ms of the device is too short for it",
+                       device->facts.properties.deviceName,
+                       first->commands ? first->commands->commands.count : 0, name,
+                       (unsigned long long)(device->timeout_ns / 1000000)));
+}
+
+static void wait_for_work(eyas_hal_vulkan_queue_t* queue) {
+  if (!queue->waiting.first) {
+    pthread_cond_wait(&queue->changed, &queue->mutex);
+    return;
+  }
+  const uint64_t until_ns = eyas_clock_now_ns() + POLL_NS;
+  const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                                 .tv_nsec = (long)(until_ns % 1000000000u)};
+  pthread_cond_timedwait(&queue->changed, &queue->mutex, &until);
+}
+
+static void* work(void* argument) {
+  eyas_hal_vulkan_device_t* device = argument;
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  pthread_mutex_lock(&queue->mutex);
+  while (!queue->orphaned && !(queue->stopping && is_idle(queue))) {
+    if (queue->issued.first) {
+      const uint64_t value = queue->issued.first->value;
+      const uint64_t timeout_ns = queue->waiting.first ? POLL_NS : LOOK_NS;
+      pthread_mutex_unlock(&queue->mutex);
+      const VkResult result = wait_value(device, value, timeout_ns);
+      pthread_mutex_lock(&queue->mutex);
+      if (result == VK_TIMEOUT) check_hang(device);
+    } else if (!queue->refused.first) {
+      wait_for_work(queue);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    advance(device);
+    pthread_mutex_lock(&queue->mutex);
+  }
+  const bool orphaned = queue->orphaned;
+  pthread_mutex_unlock(&queue->mutex);
+  if (orphaned) {
+    pthread_detach(pthread_self());
+    eyas_hal_vulkan_destroy(device);
+  }
+  return NULL;
+}
+
+static eyas_status_t start_thread(eyas_hal_vulkan_device_t* device) {
+  // Signals belong to the application's threads, but for those that faults of our own raise.
+  sigset_t mask, before;
+  sigfillset(&mask);
+  static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
+  for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); ++i) sigdelset(&mask, own[i]);
+  pthread_sigmask(SIG_SETMASK, &mask, &before);
+  const int error = pthread_create(&device->queue.thread, NULL, work, device);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!error) return NULL;
+  return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "cannot start the thread of a queue: %s",
+                          strerror(error));
+}
+
+eyas_status_t eyas_hal_vulkan_queue_create(eyas_hal_vulkan_device_t* device) {
+  const VkSemaphoreTypeCreateInfo type = {
+      .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+      .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE,
+  };
+  const VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+                                      .pNext = &type};
+  EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_status(
+      device->vk.CreateSemaphore(device->handle, &info, NULL, &device->queue.timeline),
+      "vkCreateSemaphore"));
+  return start_thread(device);
+}
+
+bool eyas_hal_vulkan_queue_stop(eyas_hal_vulkan_device_t* device) {
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  if (eyas_hal_vulkan_is_foreign(device)) return true;
+  const bool own = pthread_equal(pthread_self(), queue->thread);
+  pthread_mutex_lock(&queue->mutex);
+  queue->stopping = true;
+  queue->orphaned = own;
+  pthread_cond_broadcast(&queue->changed);
+  pthread_mutex_unlock(&queue->mutex);
+  if (!own) pthread_join(queue->thread, NULL);
+  return !own;
+}
+
+void eyas_hal_vulkan_queue_destroy(eyas_hal_vulkan_device_t* device) {
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  const bool ours = eyas_hal_vulkan_is_ours(device);
+  for (eyas_hal_vulkan_pool_t* pool = queue->pools; pool;) {
+    eyas_hal_vulkan_pool_t* next = pool->next;
+    if (ours) device->vk.DestroyCommandPool(device->handle, pool->pool, NULL);
+    free(pool);
+    pool = next;
+  }
+  if (ours && queue->timeline) device->vk.DestroySemaphore(device->handle, queue->timeline, NULL);
+  eyas_status_free(queue->failure);
+}
+
+//===-- What the HAL calls ----------------------------------------------------------------------//
+
+eyas_status_t eyas_hal_vulkan_submit(eyas_hal_device_t* base, const eyas_hal_submission_t* given) {
+  eyas_hal_vulkan_device_t* device = eyas_hal_vulkan_device(base);
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  eyas_hal_vulkan_submission_t* submission = NULL;
+  if (eyas_hal_vulkan_is_foreign(device)) return eyas_hal_vulkan_foreign();
+  EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_submission_copy(given, &submission));
+  pthread_mutex_lock(&queue->mutex);
+  eyas_status_t status = eyas_status_clone(queue->failure);
+  if (status) {
+    submission->status = eyas_status_clone(status);
+    append(&queue->refused, submission);
+  } else {
+    append(&queue->waiting, submission);
+    issue_ready(device);
+  }
+  pthread_cond_signal(&queue->changed);
+  pthread_mutex_unlock(&queue->mutex);
+  return status;
+}
+
+eyas_status_t eyas_hal_vulkan_wait_idle(eyas_hal_device_t* base) {
+  eyas_hal_vulkan_device_t* device = eyas_hal_vulkan_device(base);
+  eyas_hal_vulkan_queue_t* queue = &device->queue;
+  if (eyas_hal_vulkan_is_foreign(device)) return eyas_hal_vulkan_foreign();
+  pthread_mutex_lock(&queue->mutex);
+  while (!is_idle(queue)) pthread_cond_wait(&queue->idle, &queue->mutex);
+  eyas_status_t status = eyas_status_clone(queue->failure);
+  pthread_mutex_unlock(&queue->mutex);
+  return status;
+}
+
+// The value of the timeline after which a semaphore is signalled; 0: not by what is issued.
+static uint64_t promise_of(eyas_hal_vulkan_queue_t* queue, const eyas_hal_semaphore_t* semaphore,
+                           uint64_t value) {
+  uint64_t promised = 0;
+  pthread_mutex_lock(&queue->mutex);
+  for (const eyas_hal_vulkan_submission_t* s = queue->issued.first; s && !promised; s = s->next) {
+    if (eyas_hal_vulkan_submission_signals(s, semaphore, value)) promised = s->value;
+  }
+  pthread_mutex_unlock(&queue->mutex);
+  return promised;
+}
+
+eyas_status_t eyas_hal_vulkan_semaphore_wait(eyas_hal_semaphore_t* semaphore, uint64_t value,
+                                             uint64_t timeout_ns) {
+  eyas_hal_vulkan_device_t* device = eyas_hal_vulkan_device(semaphore->device);
+  const uint64_t start_ns = eyas_clock_now_ns();
+  uint64_t promised = 0, passed_ns = 0;
+  // Who waits for the device itself need not be woken by its thread.
+  while (!eyas_hal_vulkan_is_foreign(device) && passed_ns < timeout_ns &&
+         (promised = promise_of(&device->queue, semaphore, value))) {
+    const uint64_t left_ns = timeout_ns - passed_ns;
+    const VkResult result = wait_value(device, promised, left_ns < LOOK_NS ? left_ns : LOOK_NS);
+    if (result != VK_TIMEOUT) advance(device);
+    passed_ns = eyas_clock_now_ns() - start_ns;
+  }
+  uint64_t left_ns = passed_ns < timeout_ns ? timeout_ns - passed_ns : 0;
+  if (timeout_ns == EYAS_HAL_FOREVER) left_ns = EYAS_HAL_FOREVER;
+  return eyas_hal_cpu_semaphore_wait(semaphore, value, left_ns);
+}
