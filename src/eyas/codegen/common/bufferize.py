@@ -20,9 +20,10 @@ _BUFFERIZE = (
     "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"
     # tm_tensor (scan, scatter, sort) does not know one-shot bufferisation; its own pass takes what is left.
     "one-shot-bufferize{allow-unknown-ops allow-return-allocs-from-loops},func.func(tm-tensor-bufferize),canonicalize,"
-    "func.func(tm-tensor-to-loops),convert-linalg-to-loops,"
-    "buffer-deallocation-pipeline,convert-bufferization-to-memref,canonicalize,cse"
+    "func.func(tm-tensor-to-loops)"
 )
+_LOOPS = "convert-linalg-to-loops,buffer-deallocation-pipeline,convert-bufferization-to-memref,canonicalize,cse"
+_PARALLEL_LOOPS = "convert-linalg-to-parallel-loops,convert-bufferization-to-memref,lower-affine,canonicalize,cse"
 
 
 class Interface(Protocol):
@@ -44,9 +45,18 @@ class Interface(Protocol):
 
 def bufferize(module: mlir.Module) -> None:
     """Turns tensors into memrefs and structured ops into loops."""
+    _bufferize(module, _LOOPS)
+
+
+def bufferize_for_many(module: mlir.Module) -> None:
+    """As `bufferize`, with loops that say whether their iterations depend on each other. Nothing is deallocated."""
+    _bufferize(module, _PARALLEL_LOOPS)
+
+
+def _bufferize(module: mlir.Module, loops: str) -> None:
     for op in find_ops(module, "flow.reshape"):
         _reshape_inside(op.operation)
-    run_upstream(module, _BUFFERIZE)
+    run_upstream(module, f"{_BUFFERIZE},{loops}")
 
 
 def _reshape_inside(op: mlir.Operation) -> None:

@@ -8,14 +8,21 @@ vectors: these are arguments of their own that name the same binding. What they 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf
+
+from eyas.codegen.common.sizes import Size
 
 ROLE, BINDING = "eyas.role", "eyas.binding"
 """Attributes of arguments: what one is, and which binding it shows."""
 BINDINGS, UNALIGNED = "eyas.bindings", "eyas.unaligned"
 """Attributes of the function: how many bindings its dispatches have, and which of them may begin anywhere, so that they
 are not read in vectors."""
+
+SCRATCH = "eyas.scratch"
+"""On the function: terms of the bytes of scratch memory, each a factor and the ordinals of push constants."""
 
 
 class Interface:
@@ -90,6 +97,18 @@ class Interface:
             number = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(32), ordinal)
             self._views[key] = self._argument(_flat(element), "binding", {BINDING: number})
         return self._views[key]
+
+    def scratch(self, element: mlir.Type) -> mlir.Value:
+        """Memory that the dispatch is given, as a flat memref. How much it is, is for `SCRATCH` to say."""
+        key = (-1, str(element))
+        if key not in self._views:
+            self._views[key] = self._argument(_flat(element), "scratch")
+        return self._views[key]
+
+    def need_scratch(self, terms: Sequence[Size]) -> None:
+        """Notes how many bytes of scratch memory the kernel needs: a sum of products of push constants."""
+        arrays = [mlir.DenseI64ArrayAttr.get([term.factor, *term.symbols]) for term in terms]
+        self.function.attributes[SCRATCH] = mlir.ArrayAttr.get(arrays)
 
     def shared(self, element: mlir.Type, count: int) -> mlir.Value:
         """Memory that the threads of a workgroup share."""

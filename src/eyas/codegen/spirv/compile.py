@@ -14,7 +14,7 @@ from eyas.codegen.gpu.strategies import STRATEGIES
 from eyas.codegen.gpu.strategies.base import Strategy, unaligned_bindings
 from eyas.codegen.spirv.lower import lower_to_spirv
 from eyas.ir import run_upstream
-from eyas.module.spirv_executable import Kernel, read_executable, write_executable
+from eyas.module.spirv_executable import Kernel, Term, read_executable, write_executable
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
@@ -45,6 +45,7 @@ class Spirv(Backend):
                 unaligned=_bits(unaligned_bindings(function)),
                 reports_errors=code.reports_errors,
                 constants_in_buffer=code.constants_in_buffer,
+                scratch=tuple(Term(one.factor, one.symbols) for one in code.scratch),
                 subgroup=code.subgroup,
             )
         compiled = CompiledDispatch.of(write_executable([kernel]), strategy, rejected)

@@ -15,14 +15,16 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, memref
 
 from eyas.codegen.common.passes.lanes import element_type
+from eyas.codegen.common.sizes import Size
 from eyas.ir.values import element_bytes
 from eyas.ir.walk import entry_block
 from eyas.targets.gpu import GpuTarget
 
 ROLE, BINDING = "eyas.role", "eyas.binding"
 """Of an argument."""
-BINDINGS, UNALIGNED = "eyas.bindings", "eyas.unaligned"
-"""Of the kernel: how many bindings the dispatch has, used or not, and which of them may begin anywhere."""
+BINDINGS, UNALIGNED, SCRATCH = "eyas.bindings", "eyas.unaligned", "eyas.scratch"
+"""Of the kernel: how many bindings the dispatch has, used or not, which of them may begin anywhere, and terms of the
+bytes of scratch memory, each a factor and the ordinals of push constants."""
 ENTRY_POINT = "main"
 
 _WORDS = "push_constants"
@@ -49,6 +51,8 @@ class Interface:
     words: int
     words_in_buffer: bool
     """Whether the words are too many for push constants and lie in the constants buffer."""
+    scratch: tuple[Size, ...]
+    """The sum of these is how many bytes of scratch memory there are."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def bind_arguments(kernel: mlir.OpView, target: GpuTarget) -> Interface:
         block.erase_argument(one.value.arg_number)
     _set_signature(kernel, numbers)
     used = tuple(map(_use_of, block.arguments, numbers, roles))
-    return Interface(used, count, in_buffer)
+    return Interface(used, count, in_buffer, _scratch(kernel) if "scratch" in roles else ())
 
 
 def _use_of(buffer: mlir.Value, number: int, role: str) -> Buffer:
@@ -119,6 +123,11 @@ def _unaligned(kernel: mlir.OpView) -> list[int]:
     if UNALIGNED not in kernel.attributes:
         return []
     return sorted(mlir.DenseI64ArrayAttr(kernel.attributes[UNALIGNED]))
+
+
+def _scratch(kernel: mlir.OpView) -> tuple[Size, ...]:
+    terms = [list(mlir.DenseI64ArrayAttr(one)) for one in mlir.ArrayAttr(kernel.attributes[SCRATCH])]
+    return tuple(Size(factor, tuple(symbols)) for factor, *symbols in terms)
 
 
 # --- words ------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith
 
 from eyas.codegen.common.passes.expand_bfloats import keep_roundings
 from eyas.codegen.common.passes.expand_exact import ExpandExact
@@ -12,7 +13,9 @@ from eyas.codegen.common.passes.guard_division import GuardDivision
 from eyas.codegen.common.passes.guard_powers import GuardPowers
 from eyas.codegen.common.passes.guard_shifts import GuardShifts
 from eyas.codegen.spirv.bfloats import store_bfloats_as_integers
+from eyas.codegen.spirv.rotate_whiles import rotate_whiles
 from eyas.ir import run_upstream
+from eyas.ir.walk import find_ops
 from eyas.targets.gpu import GpuTarget
 
 
@@ -30,4 +33,19 @@ def legalize(module: mlir.Module, target: GpuTarget) -> None:
     keep_roundings(module)
     run_upstream(module, "arith-expand{include-bf16=true}")
     store_bfloats_as_integers(module)
+    _widen_flags(module)
+    rotate_whiles(module)
     run_upstream(module, "cse,canonicalize{top-down=false},cse")
+
+
+def _widen_flags(module: mlir.Module) -> None:
+    """A truth is no integer in SPIR-V; it becomes an index through one of 32 bits."""
+    i1, i32 = (mlir.IntegerType.get_signless(bits, module.context) for bits in (1, 32))
+    for op in find_ops(module, "arith.index_cast", "arith.index_castui"):
+        flag = op.operands[0]
+        if flag.type == i1:
+            widen = arith.extsi if op.operation.name == "arith.index_cast" else arith.extui
+            with mlir.InsertionPoint(op), op.operation.location:
+                made = arith.index_cast(op.results[0].type, widen(i32, flag))
+            op.results[0].replace_all_uses_with(made)
+            op.operation.erase()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
 
+from eyas.codegen.common.sizes import Size
 from eyas.codegen.spirv.conversion import convert, serialize
 from eyas.codegen.spirv.decorate import decorate, mark_contractions
 from eyas.codegen.spirv.environment import target_environment
@@ -31,6 +32,8 @@ class SpirvCode:
     """Whether it has an error word, and the error's tag as its last word."""
     constants_in_buffer: bool
     """Whether words are too many for push constants and lie in a buffer of their own."""
+    scratch: tuple[Size, ...]
+    """The sum of these is how many bytes of scratch memory a dispatch is given."""
 
 
 def lower_to_spirv(module: mlir.Module, target: GpuTarget) -> SpirvCode:
@@ -61,4 +64,5 @@ def _lowered(module: mlir.Module, target: GpuTarget) -> SpirvCode:
         subgroup=target.subgroup if uses.in_subgroups else 0,
         reports_errors=any(buffer.role == "error" for buffer in interface.buffers),
         constants_in_buffer=interface.words_in_buffer,
+        scratch=interface.scratch,
     )

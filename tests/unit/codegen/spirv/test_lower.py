@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 from spirv_kernels import binding, disassembly, elementwise, kernel, lower, word  # noqa: E402
 
+from eyas.codegen.common.sizes import Size  # noqa: E402
 from eyas.errors import CompileError  # noqa: E402
 from eyas.targets import Target  # noqa: E402
 
@@ -29,14 +30,16 @@ def test_arguments_become_descriptors_and_words_become_push_constants() -> None:
           memref.store %x, %s[%i] : memref<?xf32>
           %e = arith.ori %n, %tag : i32
           memref.store %e, %w[%c0] : memref<?xi32>""",
-        attributes="eyas.bindings = 3 : i64, eyas.unaligned = array<i64: 0>",
+        attributes="eyas.bindings = 3 : i64, eyas.unaligned = array<i64: 0>, eyas.scratch = [array<i64: 4, 0>]",
     )
     listing = disassembly(text)
     numbers = [line.split()[-1] for line in listing.splitlines() if " Binding " in line]
     assert numbers == ["0", "4", "3"], "the binding, the error word behind the scratch memory, the scratch memory"
     assert "OpEntryPoint GLCompute" in listing and '"main"' in listing
-    needs = lower(text).needs
-    assert {"bindings=5", "push-bytes=12", "threads=8", "spirv=1.3"} <= set(needs)
+    code = lower(text)
+    assert {"bindings=5", "push-bytes=12", "threads=8", "spirv=1.3"} <= set(code.needs)
+    assert code.scratch == (Size(4, (0,)),)
+    assert code.reports_errors and not code.constants_in_buffer
 
 
 def test_words_that_do_not_fit_lie_in_a_buffer() -> None:

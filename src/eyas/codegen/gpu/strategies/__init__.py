@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from eyas.codegen.gpu.strategies.base import Strategy
 from eyas.codegen.gpu.strategies.contraction import Contraction
+from eyas.codegen.gpu.strategies.loops import Loops
 from eyas.codegen.gpu.strategies.points import Points
 from eyas.codegen.gpu.strategies.rows import Rows
 
-STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Points)
+STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Points, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]
