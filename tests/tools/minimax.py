@@ -1,7 +1,8 @@
-"""Derives the polynomial coefficients of `eyas/codegen/common/passes/expand_math.py`. Run it to print them all.
+"""Derives the polynomial coefficients of `eyas/codegen/common/passes/float_formats.py`. Run it to print them all.
 
 Each fit minimises the largest weighted error on an interval (Lawson's iteration: least squares whose weights grow where
 the error is large), then rounds the coefficients to f32 from the lowest order up, refitting the others after each.
+Rare functions, and those of f64, take the nearest polynomial as mpmath finds it.
 """
 
 from __future__ import annotations
@@ -78,6 +79,28 @@ def main() -> None:
     show("SIN", fit(sin_tail, 0.0, 0.8**2, 2, lambda s: s))
     cos_tail = near_zero(lambda s: (m.cos(m.sqrt(s)) - 1 + s / 2) / s**2, lambda s: m.mpf(1) / 24 - s / 720)
     show("COS", fit(cos_tail, 0.0, 0.8**2, 2, lambda s: s**2))
+    atan_tail = near_zero(lambda s: (m.atan(m.sqrt(s)) / m.sqrt(s) - 1) / s, lambda s: -m.mpf(1) / 3 + s / 5)
+    widest = float(m.tan(m.pi / 8) ** 2) * 1.001
+    for bits, degree in ((32, 4), (64, 10)):
+        print(f"ATAN of f{bits} = {nearest(atan_tail, 0.0, widest, degree)}")
+
+    def erfc_tail(center: float) -> Function:
+        def of(u: mpmath.mpf) -> mpmath.mpf:
+            a = center * (1 + u) / (1 - u)
+            return m.exp(a * a) * m.erfc(a) * (1 + 2 * a)
+
+        return of
+
+    for bits, center, largest, degree in ((32, 2.5, 10.2, 8), (64, 3.75, 27.5, 19)):
+        low, high = ((a - center) / (a + center) for a in (0.9, largest))
+        print(f"ERFC of f{bits} = {nearest(erfc_tail(center), low, high, degree)}")
+
+
+def nearest(function: Function, low: float, high: float, degree: int) -> list[float]:
+    """Coefficients of the Chebyshev fit, with no thought of their own rounding."""
+    with mpmath.workprec(200):
+        found = mpmath.chebyfit(function, [mpmath.mpf(low), mpmath.mpf(high)], degree + 1)
+    return [float(one) for one in reversed(found)]
 
 
 if __name__ == "__main__":

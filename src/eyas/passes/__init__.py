@@ -25,6 +25,7 @@ PASSES: dict[str, str] = {
     "fuse-attention": "passes.optimize.fuse_attention",
     "fuse-gathers": "passes.optimize.fuse_gathers",
     "expand-bfloats": "codegen.common.passes.expand_bfloats",
+    "expand-exact": "codegen.common.passes.expand_exact",
     "expand-math": "codegen.common.passes.expand_math",
     "fold-index-ranges": "passes.dispatch.fold_index_ranges",
     "convert-float-sizes": "passes.dispatch.convert_float_sizes",

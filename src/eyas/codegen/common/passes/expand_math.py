@@ -2,7 +2,7 @@
 
 A libm call per element costs more than a whole vector of this, and stops LLVM from vectorising the loop around it.
 Scalars and vectors get the same formula; f16 and bf16 compute in f32 and round once; f64 and rare functions (tan, atan,
-asinh, cbrt, erfc, ...) stay with libm.
+asinh, cbrt, erfc, ...) stay with libm, where there is one: a GPU has none, and gets all of them (`libm=false`).
 
     %y = math.exp %x : vector<16xf32>
       ->
@@ -42,7 +42,7 @@ from typing import ClassVar
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, math, scf, vector
 
-from eyas.codegen.common.passes import approximations
+from eyas.codegen.common.passes import approximations, rare_functions
 from eyas.codegen.common.passes.lanes import Real, choose, element_type, with_element
 from eyas.ir.passes import Pass
 
@@ -61,9 +61,10 @@ class ExpandMath(Pass):
 
     def run(self, module: mlir.Module) -> None:
         found: list[mlir.Operation] = []
+        names = {*_FUNCTIONS, "math.powf", *(() if self.libm else _WITHOUT_LIBM)}
 
         def visit(op: mlir.Operation) -> mlir.WalkResult:
-            if (op.name in _FUNCTIONS or op.name == "math.powf") and KEEP_LIBM not in op.attributes:
+            if op.name in names and KEEP_LIBM not in op.attributes:
                 found.append(op)
             return mlir.WalkResult.ADVANCE
 
@@ -80,21 +81,28 @@ def _expand(op: mlir.Operation, fused: bool, libm: bool) -> mlir.Value | None:
     """The replacement, or None when the op stays as it is."""
     kind = op.results[0].type
     element = element_type(kind)
-    if not isinstance(element, mlir.F32Type | mlir.F16Type | mlir.BF16Type):
-        return None
-    if op.name == "math.powf":
-        return _power_by_constant(op)
     if isinstance(kind, mlir.VectorType) and mlir.VectorType(kind).rank == 0:
         return None
-    operand, function = op.operands[0], _FUNCTIONS[op.name]
-    if not libm:
-        function = _WITHOUT_LIBM.get(op.name, function)
-    if isinstance(element, mlir.F32Type):
-        if op.name in _BESIDE_ONE and _is_added_to_one(op):
-            return _BESIDE_ONE[op.name](_without_division(Real(operand, fused))).value
-        return function(Real(operand, fused)).value
-    wide = arith.extf(with_element(kind, mlir.F32Type.get()), operand)
-    return arith.truncf(kind, function(Real(wide, fused)).value)
+    if op.name == "math.powf":
+        special = _power_by_constant(op)
+        if special is not None:
+            return special
+    if isinstance(element, mlir.F64Type):
+        function = None if libm else _DOUBLE.get(op.name)
+    else:
+        function = None if libm else _WITHOUT_LIBM.get(op.name)
+        function = function or _FUNCTIONS.get(op.name)
+    if function is None:
+        return None
+    if isinstance(element, mlir.F32Type | mlir.F64Type):
+        operands = [Real(operand, fused) for operand in op.operands]
+        if isinstance(element, mlir.F32Type) and op.name in _BESIDE_ONE and _is_added_to_one(op):
+            return _BESIDE_ONE[op.name](_without_division(operands[0])).value
+        return function(*operands).value
+    if not isinstance(element, mlir.F16Type | mlir.BF16Type):
+        return None
+    wide = with_element(kind, mlir.F32Type.get())
+    return arith.truncf(kind, function(*(Real(arith.extf(wide, operand), fused) for operand in op.operands)).value)
 
 
 # --- sums with one ----------------------------------------------------------------------------------------------------
@@ -182,6 +190,8 @@ def _power_by_constant(op: mlir.Operation) -> mlir.Value | None:
     """x ** c for the exponents that models use, with the special values that C's pow has."""
     exponent, base = _constant_of(op.operands[1]), op.operands[0]
     is_f32 = isinstance(element_type(base.type), mlir.F32Type)
+    if isinstance(element_type(base.type), mlir.F64Type):
+        return None
     if exponent == 1.0:
         return base
     if exponent == 2.0:
@@ -232,7 +242,35 @@ _FUNCTIONS: dict[str, Callable[[Real], Real]] = {
     "math.cos": _cosine,
 }
 
-_WITHOUT_LIBM: dict[str, Callable[[Real], Real]] = {"math.sin": _sine_alone, "math.cos": _cosine_alone}
+_RARE: dict[str, Callable[..., Real]] = {
+    "math.asin": rare_functions.asin,
+    "math.acos": rare_functions.acos,
+    "math.atan": rare_functions.atan,
+    "math.atan2": rare_functions.atan2,
+    "math.sinh": rare_functions.sinh,
+    "math.cosh": rare_functions.cosh,
+    "math.asinh": rare_functions.asinh,
+    "math.acosh": rare_functions.acosh,
+    "math.atanh": rare_functions.atanh,
+    "math.cbrt": rare_functions.cbrt,
+    "math.erfc": rare_functions.erfc,
+    "math.powf": rare_functions.power,
+}
+
+_WITHOUT_LIBM: dict[str, Callable[..., Real]] = {
+    **_RARE,
+    "math.sin": _sine_alone,
+    "math.cos": _cosine_alone,
+    "math.tan": lambda x: _sine_alone(x) / _cosine_alone(x),
+}
+
+_DOUBLE: dict[str, Callable[..., Real]] = {
+    **_FUNCTIONS,
+    **_WITHOUT_LIBM,
+    "math.tanh": approximations.tanh64,
+    "math.erf": rare_functions.erf64,
+}
+"""Of f64, which only devices without a library have expanded."""
 
 _BESIDE_ONE: dict[str, Callable[[Real], Real]] = {
     "math.tanh": approximations.tanh_beside_one,
