@@ -280,6 +280,7 @@ static void* work(void* argument) {
   if (orphaned) {
     pthread_detach(pthread_self());
     eyas_hal_vulkan_destroy(device);
+    eyas_hal_vulkan_orphan_ends();
   }
   return NULL;
 }
@@ -315,6 +316,7 @@ bool eyas_hal_vulkan_queue_stop(eyas_hal_vulkan_device_t* device) {
   eyas_hal_vulkan_queue_t* queue = &device->queue;
   if (eyas_hal_vulkan_is_foreign(device)) return true;
   const bool own = pthread_equal(pthread_self(), queue->thread);
+  if (own) eyas_hal_vulkan_orphan_begins();
   pthread_mutex_lock(&queue->mutex);
   queue->stopping = true;
   queue->orphaned = own;
