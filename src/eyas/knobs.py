@@ -86,6 +86,18 @@ def vmvx_width() -> int | None:
     return int(given) if given else None
 
 
+def pipeline_cache() -> str | None:
+    """Where GPU devices keep compiled pipelines: `pipelines` in the cache folder."""
+    folder = cache_folder()
+    return str(folder / "pipelines") if folder else None
+
+
+def vulkan_validation() -> int | None:
+    """EYAS_VULKAN_VALIDATION=1: Khronos' validation layer checks what Vulkan devices are told, and prints what it
+    finds; for tests."""
+    return 1 if os.environ.get("EYAS_VULKAN_VALIDATION", "").strip().lower() not in ("", *_OFF) else None
+
+
 def _bytes(name: str, default: int) -> int:
     given = os.environ.get(name, "").strip()
     if not given:

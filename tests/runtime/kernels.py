@@ -12,8 +12,11 @@ from eyas.module import container
 from eyas.module.assembler import Assembler, Direct, ProgramBuilder, Slot
 from eyas.module.isa import Access, Alloc
 from eyas.module.program import ExecutableRef, Export, Signature, TensorSpec
+from eyas.runtime import _core
 
 FORMAT = f"elf-{platform.machine()}"
+# Devices that run them, whatever else there is on this machine.
+DEVICES = [name for name, count in _core.drivers() if count and _core.Device(name).runs_format(FORMAT)]
 INCLUDE = Path(__file__).parents[2] / "runtime" / "include"
 
 SOURCE = r"""

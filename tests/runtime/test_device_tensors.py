@@ -14,9 +14,8 @@ from test_vm import counting
 import eyas
 from eyas.errors import CallError
 from eyas.module.isa import DTYPES
-from eyas.runtime import _core
 
-NAMES = [name for name, _ in _core.drivers()]
+NAMES = kernels.DEVICES
 
 
 @pytest.fixture(params=NAMES)

@@ -22,7 +22,7 @@ from eyas.module.isa import Element
 from eyas.module.program import Signature, State
 from eyas.runtime import _core
 
-NAMES = [name for name, _ in _core.drivers()]
+NAMES = kernels.DEVICES
 
 
 def in_threads(*calls) -> list:

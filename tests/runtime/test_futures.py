@@ -20,9 +20,8 @@ from test_devices import counter
 
 import eyas
 from eyas.errors import CallError
-from eyas.runtime import _core
 
-NAMES = [name for name, _ in _core.drivers()]
+NAMES = kernels.DEVICES
 
 
 @pytest.mark.parametrize("name", NAMES)

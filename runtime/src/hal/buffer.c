@@ -170,21 +170,10 @@ void eyas_hal_buffer_unmap(eyas_hal_buffer_t* buffer) {
   if (vtable->buffer_flush) vtable->buffer_flush(buffer->device, buffer);
 }
 
-// Submits commands and waits until they are done.
-static eyas_status_t run_now(eyas_hal_device_t* device, eyas_hal_command_buffer_t* commands) {
-  eyas_hal_semaphore_t* done = NULL;
-  EYAS_RETURN_IF_ERROR(eyas_hal_semaphore_create(device, 0, &done));
-  const eyas_hal_timepoint_t signal = {done, 1};
-  eyas_status_t status = eyas_hal_device_submit(
-      device,
-      &(eyas_hal_submission_t){.commands = commands, .signals = &signal, .signal_count = 1});
-  if (!status) status = eyas_hal_semaphore_wait(done, 1, EYAS_HAL_FOREVER);
-  eyas_hal_semaphore_release(done);
-  return status;
-}
-
-static eyas_status_t copy_now(eyas_hal_buffer_t* source, uint64_t source_offset,
-                              eyas_hal_buffer_t* target, uint64_t target_offset, uint64_t length) {
+// Submits a copy that brings `done` to `value`.
+static eyas_status_t submit_copy(eyas_hal_buffer_t* source, uint64_t source_offset,
+                                 eyas_hal_buffer_t* target, uint64_t target_offset, uint64_t length,
+                                 eyas_hal_semaphore_t* done, uint64_t value) {
   eyas_hal_device_t* device = source->device;
   eyas_hal_command_buffer_t* commands = NULL;
   EYAS_RETURN_IF_ERROR(eyas_hal_command_buffer_create(device, 0, &commands));
@@ -192,35 +181,84 @@ static eyas_status_t copy_now(eyas_hal_buffer_t* source, uint64_t source_offset,
       commands, (eyas_hal_binding_t){.buffer = source, .offset = source_offset, .length = length},
       (eyas_hal_binding_t){.buffer = target, .offset = target_offset, .length = length});
   if (!status) status = eyas_hal_command_buffer_end(commands);
-  if (!status) status = run_now(device, commands);
+  const eyas_hal_timepoint_t signal = {done, value};
+  if (!status) {
+    status = eyas_hal_device_submit(
+        device,
+        &(eyas_hal_submission_t){.commands = commands, .signals = &signal, .signal_count = 1});
+  }
   eyas_hal_command_buffer_release(commands);
   return status;
 }
 
-// Memory that the host does not see is reached through a window of this size.
-#define STAGING_BYTES ((uint64_t)16 << 20)
+static eyas_status_t copy_now(eyas_hal_buffer_t* source, uint64_t source_offset,
+                              eyas_hal_buffer_t* target, uint64_t target_offset, uint64_t length) {
+  eyas_hal_semaphore_t* done = NULL;
+  EYAS_RETURN_IF_ERROR(eyas_hal_semaphore_create(source->device, 0, &done));
+  eyas_status_t status = submit_copy(source, source_offset, target, target_offset, length, done, 1);
+  if (!status) status = eyas_hal_semaphore_wait(done, 1, EYAS_HAL_FOREVER);
+  eyas_hal_semaphore_release(done);
+  return status;
+}
+
+//===-- Memory that the host does not see -------------------------------------------------------//
+
+// It is reached through windows of this size. There are two, so that the host fills or empties one
+// while the device copies the other.
+#define WINDOW_BYTES ((uint64_t)8 << 20)
+
+typedef struct staging_t {
+  eyas_hal_buffer_t* buffer;
+  uint64_t offset;
+  uint64_t length;
+  char* data;
+  eyas_hal_buffer_t* windows[2];
+  eyas_hal_semaphore_t* done;  // how many pieces the device has copied
+} staging_t;
+
+static uint64_t piece_bytes(const staging_t* s, uint64_t piece) {
+  const uint64_t left = s->length - piece * WINDOW_BYTES;
+  return left < WINDOW_BYTES ? left : WINDOW_BYTES;
+}
+
+static eyas_status_t write_pieces(const staging_t* s, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    eyas_hal_buffer_t* window = s->windows[i % 2];
+    const uint64_t at = i * WINDOW_BYTES, bytes = piece_bytes(s, i);
+    if (i >= 2) EYAS_RETURN_IF_ERROR(eyas_hal_semaphore_wait(s->done, i - 1, EYAS_HAL_FOREVER));
+    EYAS_RETURN_IF_ERROR(eyas_hal_buffer_write(window, 0, s->data + at, bytes));
+    EYAS_RETURN_IF_ERROR(submit_copy(window, 0, s->buffer, s->offset + at, bytes, s->done, i + 1));
+  }
+  return eyas_hal_semaphore_wait(s->done, count, EYAS_HAL_FOREVER);
+}
+
+static eyas_status_t read_pieces(const staging_t* s, uint64_t count) {
+  for (uint64_t i = 0; i <= count; ++i) {
+    if (i < count) {
+      EYAS_RETURN_IF_ERROR(submit_copy(s->buffer, s->offset + i * WINDOW_BYTES, s->windows[i % 2],
+                                       0, piece_bytes(s, i), s->done, i + 1));
+    }
+    if (i == 0) continue;
+    EYAS_RETURN_IF_ERROR(eyas_hal_semaphore_wait(s->done, i, EYAS_HAL_FOREVER));
+    EYAS_RETURN_IF_ERROR(eyas_hal_buffer_read(
+        s->windows[(i - 1) % 2], 0, s->data + (i - 1) * WINDOW_BYTES, piece_bytes(s, i - 1)));
+  }
+  return NULL;
+}
 
 static eyas_status_t transfer_staged(eyas_hal_buffer_t* buffer, bool write, uint64_t offset,
                                      char* data, uint64_t length) {
-  eyas_hal_buffer_t* staging = NULL;
-  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(
-      buffer->device, EYAS_HAL_MEMORY_HOST_VISIBLE, EYAS_HAL_USAGE_TRANSFER | EYAS_HAL_USAGE_MAP,
-      length < STAGING_BYTES ? length : STAGING_BYTES, &staging));
-  eyas_status_t status = NULL;
-  while (length > 0 && !status) {
-    const uint64_t piece = length < STAGING_BYTES ? length : STAGING_BYTES;
-    if (write) {
-      status = eyas_hal_buffer_write(staging, 0, data, piece);
-      if (!status) status = copy_now(staging, 0, buffer, offset, piece);
-    } else {
-      status = copy_now(buffer, offset, staging, 0, piece);
-      if (!status) status = eyas_hal_buffer_read(staging, 0, data, piece);
-    }
-    data += piece;
-    offset += piece;
-    length -= piece;
+  staging_t s = {.buffer = buffer, .offset = offset, .length = length, .data = data};
+  const uint64_t count = (length + WINDOW_BYTES - 1) / WINDOW_BYTES;
+  eyas_status_t status = eyas_hal_semaphore_create(buffer->device, 0, &s.done);
+  for (uint64_t i = 0; i < 2 && i < count && !status; ++i) {
+    status = eyas_hal_buffer_allocate(buffer->device, EYAS_HAL_MEMORY_HOST_VISIBLE,
+                                      EYAS_HAL_USAGE_TRANSFER | EYAS_HAL_USAGE_MAP,
+                                      piece_bytes(&s, i), &s.windows[i]);
   }
-  eyas_hal_buffer_release(staging);
+  if (!status) status = write ? write_pieces(&s, count) : read_pieces(&s, count);
+  for (int i = 0; i < 2; ++i) eyas_hal_buffer_release(s.windows[i]);
+  eyas_hal_semaphore_release(s.done);
   return status;
 }
 

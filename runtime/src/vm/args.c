@@ -5,39 +5,48 @@
 #define NEAR_USAGE (EYAS_HAL_USAGE_DISPATCH | EYAS_HAL_USAGE_TRANSFER)
 
 // Records the copy of an argument into memory of the device, by way of memory that both see.
-static eyas_status_t record_upload(eyas_context_t* c, eyas_hal_command_buffer_t* commands,
-                                   const void* data, uint64_t bytes,
-                                   eyas_hal_buffer_t** out_buffer) {
-  eyas_hal_buffer_t *staging = NULL, *buffer = NULL;
-  eyas_status_t status =
-      eyas_hal_buffer_allocate(c->device, EYAS_HAL_MEMORY_DEVICE_LOCAL, NEAR_USAGE, bytes, &buffer);
-  if (!status) {
-    status =
-        eyas_hal_buffer_allocate(c->device, EYAS_HAL_MEMORY_HOST_VISIBLE,
-                                 EYAS_HAL_USAGE_TRANSFER | EYAS_HAL_USAGE_MAP, bytes, &staging);
-  }
-  if (!status) status = eyas_hal_buffer_write(staging, 0, data, bytes);
+static eyas_status_t record_copy(eyas_context_t* c, eyas_hal_command_buffer_t* commands,
+                                 const void* data, uint64_t bytes, eyas_hal_buffer_t* buffer) {
+  eyas_hal_buffer_t* staging = NULL;
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(c->device, EYAS_HAL_MEMORY_HOST_VISIBLE,
+                                                EYAS_HAL_USAGE_TRANSFER | EYAS_HAL_USAGE_MAP, bytes,
+                                                &staging));
+  eyas_status_t status = eyas_hal_buffer_write(staging, 0, data, bytes);
   if (!status) {
     status = eyas_hal_command_buffer_copy(commands,
                                           (eyas_hal_binding_t){.buffer = staging, .length = bytes},
                                           (eyas_hal_binding_t){.buffer = buffer, .length = bytes});
   }
-  if (!status) status = eyas_hal_buffer_view(buffer, EYAS_HAL_ACCESS_READ, 0, bytes, out_buffer);
   eyas_hal_buffer_release(staging);
+  return status;
+}
+
+// Gives an argument memory of the device; with `commands` its contents come when these have run.
+static eyas_status_t place(eyas_context_t* c, eyas_hal_command_buffer_t* commands, const void* data,
+                           uint64_t bytes, eyas_hal_buffer_t** out_buffer) {
+  eyas_hal_buffer_t* buffer = NULL;
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(c->device, EYAS_HAL_MEMORY_DEVICE_LOCAL, NEAR_USAGE,
+                                                bytes, &buffer));
+  eyas_status_t status = commands ? record_copy(c, commands, data, bytes, buffer)
+                                  : eyas_hal_buffer_write(buffer, 0, data, bytes);
+  if (!status) status = eyas_hal_buffer_view(buffer, EYAS_HAL_ACCESS_READ, 0, bytes, out_buffer);
   eyas_hal_buffer_release(buffer);
   return status;
 }
 
-// Copies the arguments that have no buffer yet, all with one submission.
+// Copies the arguments that have no buffer yet: directly where the host sees the device's memory,
+// otherwise all with one submission.
 static eyas_status_t upload(eyas_context_t* c, const eyas_tensor_t* args, uint32_t count) {
   eyas_hal_command_buffer_t* commands = NULL;
-  EYAS_RETURN_IF_ERROR(eyas_hal_command_buffer_create(c->device, 0, &commands));
+  if (!c->loaded->info.host_visible) {
+    EYAS_RETURN_IF_ERROR(eyas_hal_command_buffer_create(c->device, 0, &commands));
+  }
   eyas_status_t status = NULL;
   for (uint32_t i = 0; i < count && !status; ++i) {
     eyas_vm_buffer_t* buffer = &c->args[i];
-    if (buffer->hal) continue;
-    status = record_upload(c, commands, args[i].data, buffer->capacity, &buffer->hal);
+    if (!buffer->hal) status = place(c, commands, args[i].data, buffer->capacity, &buffer->hal);
   }
+  if (!commands) return status;
   if (!status) status = eyas_hal_command_buffer_end(commands);
   if (!status) status = eyas_vm_submit(c, &(eyas_hal_submission_t){.commands = commands});
   eyas_hal_command_buffer_release(commands);

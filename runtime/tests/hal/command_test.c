@@ -52,6 +52,70 @@ static void test_transfers(eyas_hal_device_t* device) {
   eyas_hal_buffer_release(b);
 }
 
+// Transfers that begin and end anywhere leave the bytes around them alone.
+static void test_odd_transfers(eyas_hal_device_t* device) {
+  enum { BYTES = 64 };
+  const char* pattern = "ABCDEFGH";
+  uint8_t before[BYTES], after[BYTES];
+  memset(before, 0xee, sizeof(before));
+  eyas_hal_buffer_t *a = new_buffer(device, BYTES), *b = new_buffer(device, BYTES);
+  for (uint32_t i = 0; i < 32; ++i) {
+    const uint32_t pattern_bytes = 1u << i % 4, offset = i % 7,
+                   length = pattern_bytes * (1 + i % 5);
+    eyas_hal_command_buffer_t* commands = new_commands(device, 1);
+    upload(a, before, BYTES);
+    upload(b, before, BYTES);
+    CHECK_OK(eyas_hal_command_buffer_fill(
+        commands, i % 2 ? direct(a, offset, length) : indirect(0, offset, length), pattern,
+        pattern_bytes));
+    CHECK_OK(eyas_hal_command_buffer_update(commands, pattern, direct(b, 40 + offset, 1 + i % 8)));
+    CHECK_OK(eyas_hal_command_buffer_barrier(commands));
+    CHECK_OK(eyas_hal_command_buffer_copy(commands, direct(a, offset, length),
+                                          direct(b, i % 3, length)));
+    CHECK_OK(eyas_hal_command_buffer_end(commands));
+    CHECK_OK(run(device, commands, &(eyas_hal_range_t){a, 0, EYAS_HAL_WHOLE}, 1));
+    download(a, after, BYTES);
+    int wrong = 0;
+    for (uint32_t k = 0; k < BYTES; ++k) {
+      const bool inside = k >= offset && k < offset + length;
+      wrong += after[k] != (inside ? (uint8_t)pattern[(k - offset) % pattern_bytes] : 0xee);
+    }
+    download(b, after, BYTES);
+    for (uint32_t k = 0; k < BYTES; ++k) {
+      uint8_t expected = 0xee;
+      if (k >= i % 3 && k < i % 3 + length) {
+        expected = (uint8_t)pattern[(k - i % 3) % pattern_bytes];
+      } else if (k >= 40 + offset && k < 40 + offset + 1 + i % 8) {
+        expected = (uint8_t)pattern[k - 40 - offset];
+      }
+      wrong += after[k] != expected;
+    }
+    CHECK(wrong == 0);
+    eyas_hal_command_buffer_release(commands);
+  }
+  eyas_hal_buffer_release(a);
+  eyas_hal_buffer_release(b);
+}
+
+// A long pattern that no word repeats.
+static void test_long_fill(eyas_hal_device_t* device) {
+  const uint64_t bytes = (9 << 20) + 24;
+  eyas_hal_buffer_t* buffer = new_zeros(device, bytes + 16);
+  eyas_hal_command_buffer_t* commands = new_commands(device, 0);
+  const int64_t number = 0x0123456789abcdef;
+  CHECK_OK(eyas_hal_command_buffer_fill(commands, direct(buffer, 8, bytes), &number, 8));
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  CHECK_OK(run(device, commands, NULL, 0));
+  int64_t* data = malloc(bytes + 16);
+  download(buffer, data, bytes + 16);
+  uint64_t wrong = data[0] != 0 || data[bytes / 8 + 1] != 0;
+  for (uint64_t i = 1; i <= bytes / 8; ++i) wrong += data[i] != number;
+  CHECK(wrong == 0);
+  free(data);
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_buffer_release(buffer);
+}
+
 static void test_bad_recording(eyas_hal_device_t* device) {
   eyas_hal_buffer_t* buffer = new_buffer(device, 64);
   eyas_hal_executable_t* kernels = new_kernels(device);
@@ -278,6 +342,42 @@ static void test_lifetime(eyas_hal_device_t* device) {
   eyas_hal_buffer_release(total);
 }
 
+// One recording submitted again and again with other buffers, while those before may still run.
+static void test_many_under_way(eyas_hal_device_t* device) {
+  enum { COUNT = 50, ROUNDS = 24 };
+  eyas_hal_executable_t* kernels = new_kernels(device);
+  eyas_hal_command_buffer_t* commands = new_commands(device, 2);
+  CHECK_OK(record_add(commands, kernels, indirect(0, 0, COUNT * 8), 3, COUNT));
+  CHECK_OK(eyas_hal_command_buffer_barrier(commands));
+  CHECK_OK(
+      eyas_hal_command_buffer_copy(commands, indirect(0, 0, COUNT * 8), indirect(1, 0, COUNT * 8)));
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+  eyas_hal_semaphore_t* done = NULL;
+  CHECK_OK(eyas_hal_semaphore_create(device, 0, &done));
+  eyas_hal_buffer_t *in[3], *out[ROUNDS];
+  for (int i = 0; i < 3; ++i) in[i] = new_zeros(device, COUNT * 8);
+  for (uint64_t i = 0; i < ROUNDS; ++i) {
+    out[i] = new_buffer(device, COUNT * 8);
+    CHECK_OK(eyas_hal_device_submit(
+        device,
+        &(eyas_hal_submission_t){.commands = commands,
+                                 .table = (eyas_hal_range_t[]){{in[i % 3], 0, EYAS_HAL_WHOLE},
+                                                               {out[i], 0, EYAS_HAL_WHOLE}},
+                                 .table_count = 2,
+                                 .signals = &(eyas_hal_timepoint_t){done, i + 1},
+                                 .signal_count = 1}));
+  }
+  CHECK_OK(eyas_hal_semaphore_wait(done, ROUNDS, EYAS_HAL_FOREVER));
+  for (int i = 0; i < ROUNDS; ++i) {
+    CHECK(count_wrong(out[i], COUNT, 3 * (i / 3 + 1)) == 0);
+    eyas_hal_buffer_release(out[i]);
+  }
+  for (int i = 0; i < 3; ++i) eyas_hal_buffer_release(in[i]);
+  eyas_hal_semaphore_release(done);
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_executable_release(kernels);
+}
+
 // A failing dispatch is named, the waves after it do not run, and the device works on.
 static void test_failure(eyas_hal_device_t* device) {
   eyas_hal_buffer_t* buffer = new_zeros(device, 800);
@@ -382,11 +482,14 @@ static void test_profile(eyas_hal_device_t* device) {
 
 int main(void) {
   for_each_device(test_transfers);
+  for_each_device(test_odd_transfers);
+  for_each_device(test_long_fill);
   for_each_device(test_bad_recording);
   for_each_device(test_hazards);
   for_each_device(test_wide_wave);
   for_each_device(test_replay);
   for_each_device(test_lifetime);
+  for_each_device(test_many_under_way);
   for_each_device(test_failure);
   for_each_device(test_profile);
   return check_summary("hal commands");

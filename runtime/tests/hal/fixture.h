@@ -14,6 +14,7 @@
 #include "eyas/hal.h"
 #include "hal/check.h"
 #include "hal/spirv_kernels.h"
+#include "hal/vulkan/instance.h"
 
 static inline bool driver_has(const char* driver, const char* option) {
   const eyas_hal_option_info_t* info = NULL;
@@ -27,6 +28,19 @@ static inline bool has_device(const char* driver) {
   uint32_t count = 0;
   CHECK_OK(eyas_hal_driver_device_count(driver, &count));
   return count > 0;
+}
+
+// Whether what is done with the driver's devices can be checked by a layer of theirs.
+static inline bool validates(const char* driver) {
+  if (!driver_has(driver, "validation")) return false;
+  const eyas_hal_option_t value = {.name = "validation", .number = 1};
+  const eyas_hal_device_options_t options = {.values = &value, .value_count = 1};
+  eyas_hal_device_t* device = NULL;
+  eyas_status_t status = eyas_hal_device_create(driver, &options, &device);
+  eyas_hal_device_release(device);
+  const bool works = !status;
+  eyas_status_free(status);
+  return works;
 }
 
 // How kernels reach a device: as code of a format, or as functions of this process.
@@ -59,7 +73,7 @@ static inline void for_each_device(void (*test)(eyas_hal_device_t* device)) {
       if (driver_has(driver, "threads")) {
         values[options.value_count++] = (eyas_hal_option_t){.name = "threads", .number = 4};
       }
-      if (driver_has(driver, "validation") && getenv("EYAS_VULKAN_VALIDATION")) {
+      if (settings[k].number && validates(driver)) {
         values[options.value_count++] = (eyas_hal_option_t){.name = "validation", .number = 1};
       }
       eyas_hal_device_t* device = NULL;
@@ -69,6 +83,7 @@ static inline void for_each_device(void (*test)(eyas_hal_device_t* device)) {
         test(device);
         CHECK_OK(eyas_hal_device_wait_idle(device));
       }
+      CHECK(eyas_hal_vulkan_validation_messages() == 0);
       eyas_hal_device_release(device);
     }
   }

@@ -63,7 +63,7 @@ enum {
 static inline void spirv_put(spirv_t* s, uint32_t opcode, const uint32_t* operands,
                              uint32_t count) {
   s->words[s->count++] = (count + 1) << 16 | opcode;
-  memcpy(s->words + s->count, operands, count * sizeof(*operands));
+  if (count) memcpy(s->words + s->count, operands, count * sizeof(*operands));
   s->count += count;
 }
 

@@ -156,7 +156,12 @@ def _checked(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are not None, with environment variables as defaults of those that have one."""
     _check_name(name)
     known = {option: (is_text, low, high) for option, _, is_text, _, low, high in _core.driver_options(name)}
-    variables = {"vmvx_kernels": knobs.vmvx_kernels(), "vmvx_width": knobs.vmvx_width()}
+    variables = {
+        "vmvx_kernels": knobs.vmvx_kernels(),
+        "vmvx_width": knobs.vmvx_width(),
+        "pipeline_cache": knobs.pipeline_cache(),
+        "validation": knobs.vulkan_validation(),
+    }
     given = {key: value for key, value in variables.items() if value is not None and key in known}
     given |= {key: value for key, value in options.items() if value is not None}
     for key, value in given.items():

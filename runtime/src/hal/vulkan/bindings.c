@@ -26,6 +26,21 @@ static void resolve(const eyas_hal_binding_t* binding, const eyas_hal_range_t* t
   };
 }
 
+bool eyas_hal_vulkan_instance_fits(const eyas_hal_command_buffer_t* commands,
+                                   const eyas_hal_vulkan_instance_t* instance,
+                                   const eyas_hal_range_t* table) {
+  const eyas_hal_vulkan_recording_t* recording = commands->payload;
+  if (!instance->recorded || !recording->changes) return instance->recorded;
+  for (size_t i = 0; i < commands->bindings.count; ++i) {
+    const eyas_hal_binding_t* binding = &eyas_hal_bindings(commands)[i];
+    if (binding->buffer) continue;
+    eyas_hal_vulkan_place_t place;
+    resolve(binding, table, &place);
+    if (memcmp(&place, &instance->places[i], sizeof(place)) != 0) return false;
+  }
+  return true;
+}
+
 static bool is_unaligned(const eyas_hal_vulkan_export_t* export, uint32_t binding) {
   return export->unaligned[binding / 64] >> binding % 64 & 1;
 }
@@ -216,16 +231,16 @@ static eyas_status_t bind_dispatch(change_t* change, const eyas_hal_command_buff
   return NULL;
 }
 
-static void bind_transfer(change_t* change, const eyas_hal_command_buffer_t* commands,
-                          const eyas_hal_command_t* command, eyas_hal_vulkan_instance_t* instance,
-                          const eyas_hal_range_t* table) {
-  (void)change;
+// A command that has its places in itself, or none at all because it has no work.
+static void bind_other(change_t* change, const eyas_hal_command_buffer_t* commands,
+                       const eyas_hal_command_t* command, eyas_hal_vulkan_instance_t* instance,
+                       const eyas_hal_range_t* table) {
   for (uint32_t i = 0; i < command->binding_count; ++i) {
     eyas_hal_vulkan_place_t place, *old = &instance->places[command->binding_begin + i];
     resolve(&eyas_hal_bindings(commands)[command->binding_begin + i], table, &place);
     if (memcmp(&place, old, sizeof(place)) == 0) continue;
     *old = place;
-    change->rerecord = true;
+    change->rerecord |= command->kind != EYAS_HAL_COMMAND_DISPATCH;
   }
 }
 
@@ -234,7 +249,7 @@ eyas_status_t eyas_hal_vulkan_instance_bind(eyas_hal_vulkan_device_t* device,
                                             eyas_hal_vulkan_instance_t* instance,
                                             const eyas_hal_range_t* table) {
   const eyas_hal_vulkan_recording_t* recording = commands->payload;
-  if (instance->recorded && !recording->changes) return NULL;
+  if (eyas_hal_vulkan_instance_fits(commands, instance, table)) return NULL;
   change_t change;
   change.batch.device = device;
   change.batch.count = 0;
@@ -243,10 +258,10 @@ eyas_status_t eyas_hal_vulkan_instance_bind(eyas_hal_vulkan_device_t* device,
   instance->recorded = false;  // until all of it is right again
   for (size_t i = 0; i < commands->commands.count; ++i) {
     const eyas_hal_command_t* command = &eyas_hal_commands(commands)[i];
-    if (command->kind != EYAS_HAL_COMMAND_DISPATCH) {
-      bind_transfer(&change, commands, command, instance, table);
-    } else if (recording->steps[i].export) {
+    if (recording->steps[i].export) {
       EYAS_RETURN_IF_ERROR(bind_dispatch(&change, commands, i, instance, table));
+    } else {
+      bind_other(&change, commands, command, instance, table);
     }
   }
   flush(&change.batch);

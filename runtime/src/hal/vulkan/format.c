@@ -59,14 +59,31 @@ static eyas_status_t check_terms(uint32_t index, const eyas_hal_vulkan_record_t*
   return NULL;
 }
 
+// Instructions follow each other without a gap, and one of them is the entry point: what a driver
+// takes for granted. Code that lies in its operands is beyond this; files have digests.
 static eyas_status_t check_code(uint32_t index, const eyas_hal_vulkan_record_t* record) {
+  enum { OP_ENTRY_POINT = 15, GL_COMPUTE = 5, MAX_IDS = 1 << 22 };
+  const uint8_t* code = record->code;
   if (record->code_bytes < SPIRV_HEADER_BYTES || record->code_bytes % 4) {
     return corrupt(index, "code of a wrong size", record->code_bytes);
   }
-  if (read_u32(record->code) != SPIRV_MAGIC) {
-    return corrupt(index, "code that is no SPIR-V", read_u32(record->code));
+  if (read_u32(code) != SPIRV_MAGIC)
+    return corrupt(index, "code that is no SPIR-V", read_u32(code));
+  if (read_u32(code + 12) > MAX_IDS) return corrupt(index, "too many ids", read_u32(code + 12));
+  bool has_entry = false;
+  for (uint64_t at = SPIRV_HEADER_BYTES; at < record->code_bytes;) {
+    const uint32_t first = read_u32(code + at);
+    const uint64_t bytes = 4 * (uint64_t)(first >> 16);
+    if (bytes == 0 || bytes > record->code_bytes - at) {
+      return corrupt(index, "an instruction that does not end inside its code", at);
+    }
+    if ((first & 0xffff) == OP_ENTRY_POINT && bytes >= 20 &&
+        read_u32(code + at + 4) == GL_COMPUTE) {
+      has_entry |= memcmp(code + at + 12, "main", 5) == 0;
+    }
+    at += bytes;
   }
-  return NULL;
+  return has_entry ? NULL : corrupt(index, "code without an entry point 'main'", 0);
 }
 
 eyas_status_t eyas_hal_vulkan_format_record(const void* file, size_t length, uint32_t index,

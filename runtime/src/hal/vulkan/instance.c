@@ -25,6 +25,20 @@ uint32_t eyas_hal_vulkan_validation_messages(void) {
   return atomic_load(&message_count);
 }
 
+static _Atomic uint32_t orphan_count;
+
+void eyas_hal_vulkan_orphan_begins(void) {
+  atomic_fetch_add(&orphan_count, 1);
+}
+
+void eyas_hal_vulkan_orphan_ends(void) {
+  atomic_fetch_sub(&orphan_count, 1);
+}
+
+static void wait_for_orphans(void) {
+  for (int i = 0; atomic_load(&orphan_count) > 0 && i < 2000; ++i) usleep(1000);
+}
+
 static const char* name_of(VkResult result) {
   switch (result) {
     case VK_ERROR_OUT_OF_HOST_MEMORY: return "out of host memory";
@@ -81,6 +95,7 @@ static eyas_status_t open_loader(void) {
   EYAS_VK_GLOBAL_FUNCTIONS(LOAD)
 #undef LOAD
   loader = found;
+  atexit(wait_for_orphans);
   return NULL;
 }
 

@@ -24,6 +24,11 @@ eyas_status_t eyas_hal_vulkan_system_devices(
     eyas_hal_vulkan_system_t* system, uint32_t* out_count,
     VkPhysicalDevice out_devices[EYAS_HAL_VULKAN_MAX_DEVICES]);
 
+// Devices that their own threads destroy, after the last reference was dropped there: the process
+// does not end while one is about it, because the loader takes its state away then.
+void eyas_hal_vulkan_orphan_begins(void);
+void eyas_hal_vulkan_orphan_ends(void);
+
 // How many messages the validation layer has printed in this process.
 uint32_t eyas_hal_vulkan_validation_messages(void);
 

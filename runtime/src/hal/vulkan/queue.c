@@ -90,7 +90,10 @@ static eyas_status_t issue(eyas_hal_vulkan_device_t* device,
   submission->issued_ns = eyas_clock_now_ns();
   EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_status(
       device->vk.QueueSubmit(device->queue_handle, 1, &info, NULL), "vkQueueSubmit"));
-  if (instance) instance->busy = true;
+  if (instance) {
+    instance->busy = true;
+    instance->last_used = value;
+  }
   if (!queue->issued.first) queue->head_since_ns = submission->issued_ns;
   queue->last_value = submission->value = value;
   return NULL;
@@ -122,7 +125,7 @@ static void issue_ready(eyas_hal_vulkan_device_t* device) {
       continue;
     }
     if (!s->status && s->commands) {
-      s->status = eyas_hal_vulkan_instance_acquire(device, s->commands, &s->instance);
+      s->status = eyas_hal_vulkan_instance_acquire(device, s->commands, s->table, &s->instance);
       if (!s->status && !s->instance) return;
     }
     *(before ? &before->next : &queue->waiting.first) = next;
@@ -280,6 +283,7 @@ static void* work(void* argument) {
   if (orphaned) {
     pthread_detach(pthread_self());
     eyas_hal_vulkan_destroy(device);
+    eyas_hal_vulkan_orphan_ends();
   }
   return NULL;
 }
@@ -315,6 +319,7 @@ bool eyas_hal_vulkan_queue_stop(eyas_hal_vulkan_device_t* device) {
   eyas_hal_vulkan_queue_t* queue = &device->queue;
   if (eyas_hal_vulkan_is_foreign(device)) return true;
   const bool own = pthread_equal(pthread_self(), queue->thread);
+  if (own) eyas_hal_vulkan_orphan_begins();
   pthread_mutex_lock(&queue->mutex);
   queue->stopping = true;
   queue->orphaned = own;

@@ -166,7 +166,7 @@ static eyas_status_t prepare(eyas_hal_vulkan_device_t* device,
   // All is known: what can be refused is refused now, and the first submission finds it ready.
   eyas_hal_vulkan_instance_t* instance = NULL;
   pthread_mutex_lock(&device->queue.mutex);
-  eyas_status_t status = eyas_hal_vulkan_instance_acquire(device, commands, &instance);
+  eyas_status_t status = eyas_hal_vulkan_instance_acquire(device, commands, NULL, &instance);
   if (!status) status = eyas_hal_vulkan_instance_bind(device, commands, instance, NULL);
   pthread_mutex_unlock(&device->queue.mutex);
   return status;
@@ -312,30 +312,47 @@ static eyas_status_t fill_instance(eyas_hal_vulkan_device_t* device,
       "vkCreateQueryPool");
 }
 
-eyas_status_t eyas_hal_vulkan_instance_acquire(eyas_hal_vulkan_device_t* device,
-                                               const eyas_hal_command_buffer_t* commands,
-                                               eyas_hal_vulkan_instance_t** out_instance) {
+static eyas_status_t new_instance(eyas_hal_vulkan_device_t* device,
+                                  const eyas_hal_command_buffer_t* commands,
+                                  eyas_hal_vulkan_instance_t** out_instance) {
   eyas_hal_vulkan_recording_t* recording = commands->payload;
-  *out_instance = NULL;
-  for (eyas_hal_vulkan_instance_t* i = recording->instances; i; i = i->next) {
-    if (i->busy) continue;
-    *out_instance = i;
-    return NULL;
-  }
-  if (recording->instance_count == MAX_INSTANCES) return NULL;
   eyas_hal_vulkan_instance_t* instance = calloc(1, sizeof(*instance));
   if (!instance) return no_memory();
   // It belongs to the recording at once: what it got before a failure is freed with it.
   instance->next = recording->instances;
+  recording->instances = instance;
+  ++recording->instance_count;
   eyas_status_t status = fill_instance(device, commands, instance);
   if (status) {
     instance->busy = true;  // never to be used
   } else {
     *out_instance = instance;
   }
-  recording->instances = instance;
-  ++recording->instance_count;
   return status;
+}
+
+eyas_status_t eyas_hal_vulkan_instance_acquire(eyas_hal_vulkan_device_t* device,
+                                               const eyas_hal_command_buffer_t* commands,
+                                               const eyas_hal_range_t* table,
+                                               eyas_hal_vulkan_instance_t** out_instance) {
+  eyas_hal_vulkan_recording_t* recording = commands->payload;
+  eyas_hal_vulkan_instance_t* oldest = NULL;
+  *out_instance = NULL;
+  for (eyas_hal_vulkan_instance_t* i = recording->instances; i; i = i->next) {
+    if (i->busy) continue;
+    if (eyas_hal_vulkan_instance_fits(commands, i, table)) {
+      *out_instance = i;
+      return NULL;
+    }
+    if (!oldest || i->last_used < oldest->last_used) oldest = i;
+  }
+  // Where another table means to record again, tables that take turns have an instance each.
+  const bool full = recording->instance_count == MAX_INSTANCES;
+  if (full || (oldest && device->facts.update_after_bind)) {
+    *out_instance = oldest;
+    return NULL;
+  }
+  return new_instance(device, commands, out_instance);
 }
 
 void eyas_hal_vulkan_commands_destroy(eyas_hal_device_t* base,

@@ -204,8 +204,9 @@ typedef struct eyas_hal_vulkan_pool_t {
 // mutex guards it.
 typedef struct eyas_hal_vulkan_instance_t {
   struct eyas_hal_vulkan_instance_t* next;
-  bool busy;      // submitted and not finished
-  bool recorded;  // the commands fit `places`
+  bool busy;           // submitted and not finished
+  uint64_t last_used;  // on the queue's timeline
+  bool recorded;       // the commands fit `places`
   eyas_hal_vulkan_pool_t* pool;
   VkDescriptorPool descriptors;
   VkDescriptorSet* sets;
@@ -240,9 +241,11 @@ eyas_status_t eyas_hal_vulkan_commands_prepare(eyas_hal_device_t* device,
                                                eyas_hal_command_buffer_t* commands);
 void eyas_hal_vulkan_commands_destroy(eyas_hal_device_t* device,
                                       eyas_hal_command_buffer_t* commands);
-// A free instance, or NULL when all that there may be are busy.
+// A free instance, best one that has the places of the table already; NULL when all that there may
+// be are busy.
 eyas_status_t eyas_hal_vulkan_instance_acquire(eyas_hal_vulkan_device_t* device,
                                                const eyas_hal_command_buffer_t* commands,
+                                               const eyas_hal_range_t* table,
                                                eyas_hal_vulkan_instance_t** out_instance);
 eyas_status_t eyas_hal_vulkan_pool_acquire(eyas_hal_vulkan_device_t* device,
                                            eyas_hal_vulkan_pool_t** out_pool);
@@ -253,6 +256,11 @@ eyas_status_t eyas_hal_vulkan_instance_bind(eyas_hal_vulkan_device_t* device,
                                             const eyas_hal_command_buffer_t* commands,
                                             eyas_hal_vulkan_instance_t* instance,
                                             const eyas_hal_range_t* table);
+
+// Whether an instance has the places that a table names.
+bool eyas_hal_vulkan_instance_fits(const eyas_hal_command_buffer_t* commands,
+                                   const eyas_hal_vulkan_instance_t* instance,
+                                   const eyas_hal_range_t* table);
 
 #define EYAS_HAL_VULKAN_MAX_WORDS (EYAS_HAL_MAX_CONSTANTS + EYAS_HAL_MAX_BINDINGS + 1)
 // The words of a dispatch: constants, residuals of unaligned bindings, error tag. How many.
