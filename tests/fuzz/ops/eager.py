@@ -4,7 +4,8 @@ An op's own rounding is as if its operands had been a little different (it is ba
 is evaluated again with operands that are moved at random by their bounds and by a few units in the last place. How far
 results move is the bound, with a margin; so is how far they are from those in doubles, since where terms cancel the
 steps of an op show, as in a log_softmax near 0. What is discrete and moves at all is unknown, as is what becomes or
-stops being finite. With this a row of the table needs no mathematics of its own, only to be called.
+stops being finite, and what is a number in doubles alone: torch's gelu of infinity depends on how many there are. With
+this a row of the table needs no mathematics of its own, only to be called.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ def reference(function: Callable[..., Any], args: Sequence[Shadow], attrs: dict[
     with np.errstate(all="ignore"):
         bound = np.where(np.isfinite(value), MARGIN * bound + _own(value, name), np.where(bound > 0, INFINITY, 0.0))
         bound = np.where(np.isnan(bound), INFINITY, bound)
+        bound = np.where(_is_nan_in_one(function, centre, args, attrs), INFINITY, bound)
         # Whether a step on the way overflows depends on how it is written.
         if any(arg.is_float and np.any(_is_huge(arg)) for arg in args):
             bound = np.where(np.isfinite(value), bound, INFINITY)
@@ -104,18 +106,30 @@ def _own_steps(
     function: Any, made: np.ndarray, values: Sequence[np.ndarray], args: Sequence[Shadow], attrs: Any
 ) -> Any:
     """How far a result in f32 is from the one in doubles; 0 where the op has none in doubles of doubles alone."""
-    if made.dtype != np.float32 or not any(arg.dtype == "f32" for arg in args):
-        return 0.0
-    wide = [replace(arg, dtype="f64") if arg.dtype == "f32" else arg for arg in args]
-    try:
-        exact = _call(function, values, wide, attrs)
-    except Exception:
-        return 0.0
-    if exact.dtype != np.float64 or exact.shape != made.shape:
+    exact = _in_doubles(function, values, args, attrs) if made.dtype == np.float32 else None
+    if exact is None or exact.shape != made.shape:
         return 0.0
     with np.errstate(all="ignore"):
         apart = _distance(exact.astype(np.float32).astype(np.float64), made.astype(np.float64))
     return np.where(np.isfinite(apart), apart, 0.0)
+
+
+def _is_nan_in_one(function: Any, made: np.ndarray, args: Sequence[Shadow], attrs: Any) -> Any:
+    """Where either the result or the one in doubles is NaN."""
+    exact = _in_doubles(function, [arg.value for arg in args], args, attrs) if np.any(made != made) else None
+    return False if exact is None or exact.shape != made.shape else (made != made) != (exact != exact)
+
+
+def _in_doubles(function: Any, values: Sequence[np.ndarray], args: Sequence[Shadow], attrs: Any) -> np.ndarray | None:
+    """What the op makes of wider operands; None where that is not wider."""
+    if not any(arg.dtype in ("f32", "f16", "bf16") for arg in args):
+        return None
+    wide = [replace(arg, dtype="f64") if arg.is_float else arg for arg in args]
+    try:
+        exact = _call(function, values, wide, attrs)
+    except Exception:
+        return None
+    return exact if exact.dtype == np.float64 else None
 
 
 def _moved(arg: Shadow, rng: np.random.Generator, share: Any = 1.0) -> np.ndarray:
