@@ -52,6 +52,7 @@ class NestAnalysis(TensorPlaces):
         for value, storage in self.results.items():
             if value not in self.made_by:
                 self._copy_out(value, storage)
+        self._drop_unread_outputs()
         scalars = tuple(argument for argument in self.block.arguments if argument in self.constants)
         nests = tuple(self.nests)
         return Kernel(tuple(self.storages), nests, shared_loops(nests), scalars, self.extracted)
@@ -310,6 +311,15 @@ class NestAnalysis(TensorPlaces):
             if all(any(result in fused for result in user.results) for user in users):
                 self._set_output((nest, statement, output), None)
 
+    def _drop_unread_outputs(self) -> None:
+        """What an op makes beside what is used of it, such as the maxima of arg-maxima, needs no storage."""
+        made = [(nest, at) for nest, one in enumerate(self.nests) for at in range(len(one.statements))]
+        read = {id(access.storage) for nest in self.nests for access in _reads(nest)}
+        for nest, at in made:
+            for output, access in enumerate(self.nests[nest].statements[at].outputs):
+                if access is not None and access.storage.binding is None and id(access.storage) not in read:
+                    self._set_output((nest, at, output), None)
+
     def _set_output(self, made: tuple[int, int, int], access: Access | None) -> None:
         """Stores what a statement makes elsewhere, or not at all."""
         nest, position, output = self.nests[made[0]], made[1], made[2]
@@ -339,6 +349,17 @@ class NestAnalysis(TensorPlaces):
         output = self.access_window(whole(storage), expr, order)
         statement = Statement(None, (source,), (output,), (None,), (), _index_loops(order))
         self.nests.append(Nest(storage.shape, (statement,)))
+
+
+def _reads(nest: Nest) -> list[Access]:
+    """Accesses of a nest that read, also where a guard does not hold."""
+    found = []
+    for statement in nest.statements:
+        for source in (*statement.inputs, *statement.inits):
+            while isinstance(source, Access):
+                found.append(source)
+                source = source.otherwise
+    return found
 
 
 def _split_operands(op: mlir.OpView) -> tuple[list[mlir.Value], list[mlir.Value]]:

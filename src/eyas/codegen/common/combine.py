@@ -56,6 +56,11 @@ class Combiner:
         return mlir.Operation.create(self.op_name, results=[right.type], operands=[left, right]).results[0]
 
 
+def combines(op_name: str) -> bool:
+    """Whether an op joins partial results, in any order."""
+    return op_name in _KINDS
+
+
 def combiner_of(body: mlir.Block | None, input_count: int) -> Combiner | None:
     """The combiner of a body that yields `combine(old, f(inputs))`, or None when it has another form."""
     if body is None:

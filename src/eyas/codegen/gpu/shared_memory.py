@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from torch_mlir import ir as mlir
-
 from eyas.codegen.common.blocks import locals_of
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.common.sizes import product
@@ -17,9 +15,9 @@ def local_bytes(kernel: Kernel, slots: int, threads: int) -> int:
     for storage in locals_of(kernel.nests):
         elements = product(storage.shape).static
         rows += max(elements or 0, 1) * element_bytes(storage.element)
-    types: dict[str, mlir.Type] = {}
+    shares: dict[tuple[int, str], int] = {}
     for nest in kernel.nests:
         if why_not_together(nest) is None:
-            element = nest.statements[0].element_types[0]
-            types[str(element)] = element
-    return rows * slots + threads * sum(element_bytes(one) for one in types.values())
+            for number, element in enumerate(nest.statements[0].element_types):
+                shares[number, str(element)] = element_bytes(element)
+    return rows * slots + threads * sum(shares.values())

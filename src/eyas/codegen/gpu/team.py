@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith, gpu, memref, scf
+from torch_mlir.dialects import arith, gpu, scf
 
-from eyas.codegen.common.combine import Combiner, combiner_of
 from eyas.codegen.common.emission.tile_loads import Block
-from eyas.codegen.common.emission.values import stored_type
+from eyas.codegen.common.joint import Joint, joint_of
 from eyas.codegen.common.kernel import Nest, Statement
 from eyas.codegen.common.sizes import product
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode
+from eyas.codegen.gpu.shared_values import SharedValues
 from eyas.codegen.gpu.thread_tile import ThreadTile
 
 
@@ -25,44 +25,44 @@ class Team:
         self.memory, self.size = memory, size
         alone = size == 1
         self.rank = at.index(0) if alone else arith.RemUIOp(at.thread, at.index(size)).result
-        self._shares: dict[str, mlir.Value] = {}
+        self._shares: dict[tuple[int, str], SharedValues] = {}
 
-    def join(self, combiner: Combiner, share: mlir.Value) -> mlir.Value:
+    def join(self, joint: Joint, share: list[mlir.Value]) -> list[mlir.Value]:
         """What the shares of all threads of the team are together, for each of them. All threads of the workgroup come
         here together."""
         if self.size == 1:
             return share
-        at, type_ = self.memory.at, share.type
-        shares = self._memory(stored_type(type_))
+        at = self.memory.at
+        places = [self._place(number, value.type) for number, value in enumerate(share)]
 
-        def load(thread: mlir.Value) -> mlir.Value:
-            value = memref.LoadOp(shares, [thread]).result
-            return value if value.type == type_ else arith.TruncIOp(type_, value).result
+        def load(thread: mlir.Value) -> list[mlir.Value]:
+            return [place.load(thread) for place in places]
 
-        def store(value: mlir.Value) -> None:
-            stored = value if stored_type(type_) == type_ else arith.ExtUIOp(stored_type(type_), value).result
-            memref.StoreOp(stored, shares, [at.thread])
+        def store(values: list[mlir.Value]) -> None:
+            for place, value in zip(places, values, strict=True):
+                place.store(value, at.thread)
 
         store(share)
         gpu.BarrierOp()
-        half = self.size // 2
-        while half:
-            active = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, self.rank, at.index(half)).result)
+        reach = 1  # neighbours first, so that what is joined always comes in the order of the threads
+        while reach < self.size:
+            left = arith.AndIOp(self.rank, at.index(2 * reach - 1)).result
+            active = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, left, at.index(0)).result)
             with mlir.InsertionPoint(active.then_block):
-                other = arith.AddIOp(at.thread, at.index(half)).result
-                store(combiner.join(load(at.thread), load(other)))
+                other = arith.AddIOp(at.thread, at.index(reach)).result
+                store(joint.join(self.memory, load(at.thread), load(other)))
                 scf.YieldOp([])
             gpu.BarrierOp()
-            half //= 2
+            reach *= 2
         first = arith.SubIOp(at.thread, self.rank).result
         total = load(first)
         gpu.BarrierOp()  # before the memory is used again
         return total
 
-    def _memory(self, element: mlir.Type) -> mlir.Value:
-        key = str(element)
+    def _place(self, number: int, type_: mlir.Type) -> SharedValues:
+        key = (number, str(type_))
         if key not in self._shares:
-            self._shares[key] = self.memory.at.shared(element, self.memory.at.threads)
+            self._shares[key] = SharedValues(self.memory.at, type_, self.memory.at.threads)
         return self._shares[key]
 
     @property
@@ -78,11 +78,10 @@ class TeamTile(ThreadTile):
         self.team = team
 
     def _reduce(self, statement: Statement, block: Block, made: dict) -> list:
-        combiner = combiner_of(statement.body, len(statement.inputs))
-        assert combiner is not None, "the strategy checked this"
-        type_ = statement.element_types[0]
+        joint = joint_of(statement)
+        assert joint is not None, "the strategy checked this"
         outer = self._loads(block)
-        olds = self._initial(statement, block, outer)
+        olds = [old[0][0] for old in self._initial(statement, block, outer)]
         sizes = [self.nest.loops[loop] for loop in statement.reductions]
 
         def step(number: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
@@ -90,17 +89,24 @@ class TeamTile(ThreadTile):
             for loop, index in zip(statement.reductions, decode(self.memory, number, sizes), strict=True):
                 indices[loop] = index
             inner = Block(indices, 1, 1, None)
-            values = self._apply(statement, inner, self._loads(inner, outer), made, [[carried]])
-            return [values[0][0][0]]
+            values = self._apply(statement, inner, self._loads(inner, outer), made, [[[one]] for one in carried])
+            return [value[0][0] for value in values]
 
-        identity = self.at.constant(type_, combiner.identity(type_))
-        share = self._stride(self.memory.size(product(sizes)), identity, step)
-        total = self.team.join(combiner, share)
-        return [[[combiner.join(olds[0][0][0], total)]]]
+        first = joint.first(self.memory, olds)
+        share = self._share(self.memory.size(product(sizes)), joint.in_order, first, step)
+        total = self.team.join(joint, share)
+        return [[[value]] for value in joint.last(self.memory, olds, total)]
 
-    def _stride(self, count: mlir.Value, first: mlir.Value, step: Callable) -> mlir.Value:
-        """This thread's share: every so manieth number from its rank on."""
-        return self._carry(self.team.rank, count, self.team.size, [first], step)[0]
+    def _share(self, count: mlir.Value, in_order: bool, first: list[mlir.Value], step: Callable) -> list[mlir.Value]:
+        """This thread's share: every so manieth number from its rank on; or, where shares must come in order,
+        neighbours."""
+        team, at = self.team, self.at
+        if not in_order:
+            return self._carry(team.rank, count, team.size, first, step)
+        each = arith.CeilDivUIOp(count, at.index(team.size)).result
+        low = arith.MulIOp(team.rank, each).result
+        high = arith.MinUIOp(arith.AddIOp(low, each).result, count).result
+        return self._carry(arith.MinUIOp(low, high).result, high, 1, first, step)
 
 
 def why_not_together(nest: Nest) -> str | None:
@@ -108,10 +114,8 @@ def why_not_together(nest: Nest) -> str | None:
     first = nest.statements[0]
     if not first.reductions or any(statement.reductions for statement in nest.statements[1:]):
         return "it is not the nest's first statement alone that sums up"
-    if combiner_of(first.body, len(first.inputs)) is None:
+    if joint_of(first) is None:
         return "shares of the sum cannot be joined"
     if first.body is not None and any(op.operation.name == "cf.assert" for op in first.body.operations):
         return "it asserts something of each element"
-    if isinstance(first.element_types[0], mlir.ComplexType):
-        return "it sums up complex numbers"
     return None
