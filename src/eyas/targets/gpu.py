@@ -11,7 +11,7 @@ from eyas.targets.gpu_facts import FEATURES, GPUS, Gpu, MatrixShape, is_feature
 from eyas.targets.target import Caches, Limits, Target
 from eyas.targets.text import looks_like_options, parse_option, print_options, unknown
 
-OPTIONS = ("spirv", "subgroup", "threads", "shared", "push", "bindings", "alignment", "range", "grid", "cores")
+OPTIONS = ("spirv", "subgroup", "threads", "shared", "push", "bindings", "alignment", "range", "grid", "cores", "trips")
 """Numbers of a `Gpu` that a target's text may change, in the order in which they are printed."""
 _SPIRV = tuple(f"1.{minor}" for minor in range(3, 7))
 

@@ -63,6 +63,9 @@ def is_feature(name: str) -> bool:
     return name in FEATURES or MatrixShape.parse(name) is not None
 
 
+NO_LIMIT = 2**31 - 1
+
+
 @dataclass(frozen=True)
 class Gpu:
     """One kind of GPU, or what an interface guarantees of all of them. The defaults are those of Vulkan 1.1."""
@@ -93,6 +96,8 @@ class Gpu:
     """Of `FEATURES`, and shapes of matrices."""
     vendor: int = 0
     """Vulkan's number of who made it; 0 where it is not of one vendor."""
+    trips: int = NO_LIMIT
+    """After how many rounds of its loops, all of them together, a driver ends those of a thread without a word."""
 
     @property
     def shared_is_near(self) -> bool:
@@ -108,7 +113,6 @@ def _features(*names: str) -> frozenset[str]:
     return frozenset(name for group in names for name in group.split())
 
 
-_HUGE = 2**31 - 1
 _SUBGROUPS = "subgroup-basic subgroup-vote subgroup-arithmetic subgroup-ballot subgroup-shuffle"
 _NARROW = "f16 i8 i16 storage8 storage16"
 
@@ -122,12 +126,12 @@ _NVIDIA_MATRICES = _features(
 )
 _NVIDIA_FEATURES = _features(_SUBGROUPS, _NARROW, "f64 i64 dot8 memory-model atomic-f32-add float-controls")
 _HOPPER = Gpu(
-    132, 32, 1024, 48 * KIB, 256, 1 << 20, 16, 2**32 - 1, _HUGE, 6, 256 * KIB, 50 * MIB,
+    132, 32, 1024, 48 * KIB, 256, 1 << 20, 16, 2**32 - 1, NO_LIMIT, 6, 256 * KIB, 50 * MIB,
     _NVIDIA_FEATURES | _NVIDIA_MATRICES | {"bf16"}, 0x10DE,
 )  # fmt: skip
 # Typical: as Hopper, with fewer and smaller processors (GA102); bf16 as a type of shaders came with later drivers.
 _AMPERE = Gpu(
-    84, 32, 1024, 48 * KIB, 256, 1 << 20, 16, 2**32 - 1, _HUGE, 6, 128 * KIB, 6 * MIB,
+    84, 32, 1024, 48 * KIB, 256, 1 << 20, 16, 2**32 - 1, NO_LIMIT, 6, 128 * KIB, 6 * MIB,
     _NVIDIA_FEATURES | _NVIDIA_MATRICES - {"matrix:bf16:f32:16x16x16"}, 0x10DE,
 )  # fmt: skip
 
@@ -137,7 +141,7 @@ VULKAN: Mapping[str, Gpu] = {
     # Mesa 22.3.6, as it reports itself. A CPU: its caches are a core's, its cores are counted where it is found.
     "lavapipe": Gpu(
         16, 8, 1024, 32 * KIB, 128, 32, 16, 128 * MIB, 65_535, 6, 32 * KIB, 512 * KIB,
-        _features(_SUBGROUPS, _NARROW, "f64 i64 dot8 memory-model atomic-f32-add float-controls"), 0x10005,
+        _features(_SUBGROUPS, _NARROW, "f64 i64 dot8 memory-model atomic-f32-add float-controls"), 0x10005, 65_535,
     ),
     # SwiftShader of Chromium 156, as it reports itself.
     "swiftshader": Gpu(
@@ -156,7 +160,7 @@ VULKAN: Mapping[str, Gpu] = {
     ),
     # Typical of Navi 31 with RADV; waves of 64 unless 32 are asked for, and WMMA of 16 x 16 x 16.
     "rdna3": Gpu(
-        96, 64, 1024, 64 * KIB, 128, 1 << 20, 4, 2**32 - 1, _HUGE, 6, 32 * KIB, 6 * MIB,
+        96, 64, 1024, 64 * KIB, 128, 1 << 20, 4, 2**32 - 1, NO_LIMIT, 6, 32 * KIB, 6 * MIB,
         _features(
             _SUBGROUPS, _NARROW, "f64 i64 dot8 memory-model atomic-f32-add float-controls",
             "matrix:f16:f16:16x16x16 matrix:f16:f32:16x16x16 matrix:i8:i32:16x16x16",
@@ -169,7 +173,7 @@ VULKAN: Mapping[str, Gpu] = {
     ),
     # Typical of Apple M1 and later with MoltenVK 1.2; Metal has no double precision.
     "apple-moltenvk": Gpu(
-        8, 32, 1024, 32 * KIB, 4096, 31, 16, 2**30, _HUGE, 5, 8 * KIB, 8 * MIB,
+        8, 32, 1024, 32 * KIB, 4096, 31, 16, 2**30, NO_LIMIT, 5, 8 * KIB, 8 * MIB,
         _features(_SUBGROUPS, _NARROW, "i64"), 0x106B,
     ),
     "ampere": _AMPERE,
@@ -185,7 +189,7 @@ _MMA_80 = _features("matrix:f16:f32:16x8x16 matrix:bf16:f32:16x8x16 matrix:tf32:
 
 def _sm(cores: int, shared: int, l1: int, l2: int, matrices: frozenset[str]) -> Gpu:
     features = _NVIDIA_FEATURES | matrices
-    return Gpu(cores, 32, 1024, shared * KIB, 2048, 256, 256, 2**40, _HUGE, 6, l1 * KIB, l2 * MIB, features, 0x10DE)
+    return Gpu(cores, 32, 1024, shared * KIB, 2048, 256, 256, 2**40, NO_LIMIT, 6, l1 * KIB, l2 * MIB, features, 0x10DE)
 
 
 CUDA: Mapping[str, Gpu] = {

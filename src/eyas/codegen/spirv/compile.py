@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.analysis import generalize
+from eyas.codegen.common.analysis import Analysis, generalize
 from eyas.codegen.common.backend import Backend, CompiledDispatch
 from eyas.codegen.common.bufferize import in_place_results
 from eyas.codegen.gpu.strategies import STRATEGIES
 from eyas.codegen.gpu.strategies.base import Strategy, unaligned_bindings
+from eyas.codegen.gpu.trips import most_trips
 from eyas.codegen.spirv.lower import lower_to_spirv
+from eyas.dialects import codegen
+from eyas.errors import TargetError
 from eyas.ir import run_upstream
 from eyas.module.spirv_executable import Kernel, Term, read_executable, write_executable
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
+from eyas.targets.gpu_facts import NO_LIMIT
 
 FORMAT = "spirv"
 _SIMPLIFY = "cse,canonicalize{top-down=false},cse"
@@ -59,13 +64,35 @@ class Spirv(Backend):
         self, module: mlir.Module, target: Target, disabled: frozenset[str]
     ) -> tuple[mlir.OpView, mlir.Module, Strategy, list[str]]:
         """The dispatch function, a module with its kernel, how that was made, and why not in another way."""
+        assert isinstance(target, GpuTarget)
         generalize(module)
         function = next(op for op in module.body.operations if op.operation.name == "func.func")
         strategy, rejected = self.select(function, target, disabled)
-        lowered = mlir.Module.create(function.operation.location)
-        strategy.lower(function, lowered)
-        run_upstream(lowered, _SIMPLIFY)
+        lowered = _lowered(function, strategy)
+        trips = most_trips(lowered.operation.regions[0])
+        if trips > target.facts.trips:
+            name = mlir.StringAttr(function.attributes["sym_name"]).value
+            raise TargetError(
+                f"dispatch '{name}' goes around its loops {trips} times, and the driver of this device ends them after "
+                f"{target.facts.trips} rounds without saying so: use a newer one (Mesa 25 and later have no such limit)"
+            )
         return function, lowered, strategy, rejected
+
+    def select(
+        self, function: mlir.OpView, target: Target, disabled: frozenset[str], found: Analysis | None = None
+    ) -> tuple[Any, list[str]]:
+        assert isinstance(target, GpuTarget)
+        strategy, rejected = super().select(function, target, disabled, found)
+        limit = target.facts.trips
+        while limit < NO_LIMIT and codegen.STRATEGY not in function.attributes and strategy.name != STRATEGIES[-1].name:
+            trips = most_trips(_lowered(function, strategy).operation.regions[0])
+            if trips <= limit:
+                break
+            reason = f"{strategy.name}: its loops go around {trips} times, the driver ends them after {limit}"
+            disabled |= {strategy.name}
+            strategy, rejected = super().select(function, target, disabled, found)
+            rejected.append(reason)
+        return strategy, rejected
 
     def link(self, objects: Sequence[bytes], names: Sequence[str], target: Target, entry: str) -> bytes:
         kernels = [read_executable(one)[0] for one in objects]
@@ -77,6 +104,15 @@ class Spirv(Backend):
 
 
 BACKEND = Spirv()
+
+
+def _lowered(function: mlir.OpView, strategy: Strategy) -> mlir.Module:
+    """A module with the kernel of a dispatch function."""
+    with function.operation.context, mlir.Location.unknown():
+        lowered = mlir.Module.create(function.operation.location)
+        strategy.lower(function, lowered)
+        run_upstream(lowered, _SIMPLIFY)
+    return lowered
 
 
 def _bits(numbers: Sequence[int] | frozenset[int]) -> int:
