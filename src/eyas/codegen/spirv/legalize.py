@@ -13,6 +13,7 @@ from eyas.codegen.common.passes.guard_division import GuardDivision
 from eyas.codegen.common.passes.guard_powers import GuardPowers
 from eyas.codegen.common.passes.guard_shifts import GuardShifts
 from eyas.codegen.spirv.bfloats import store_bfloats_as_integers
+from eyas.codegen.spirv.complex_pairs import split_complex_numbers
 from eyas.codegen.spirv.rotate_whiles import rotate_whiles
 from eyas.ir import run_upstream
 from eyas.ir.walk import find_ops
@@ -22,6 +23,7 @@ from eyas.targets.gpu import GpuTarget
 def legalize(module: mlir.Module, target: GpuTarget) -> None:
     """Guards undefined results, expands functions, and rounds narrow floats after each op."""
     del target
+    split_complex_numbers(module)
     for guard in (GuardDivision(), GuardPowers(), GuardShifts(), GuardConversions()):
         guard.run(module)
     # Vulkan asks 3 ULP and more of `exp` and `log`, and an absolute error of `sin`. Its `fma` may round twice: formulas
