@@ -67,6 +67,7 @@ static void name_limits(eyas_hal_vulkan_facts_t* facts) {
       (unsigned long long)limits->minStorageBufferOffsetAlignment);
   add(facts, "storage-bytes", "%u", limits->maxStorageBufferRange);
   add(facts, "allocation-bytes", "%llu", (unsigned long long)facts->v11.maxMemoryAllocationSize);
+  if (facts->cores) add(facts, "cores", "%u", facts->cores);
   add(facts, "grid", "%ux%ux%u", limits->maxComputeWorkGroupCount[0],
       limits->maxComputeWorkGroupCount[1], limits->maxComputeWorkGroupCount[2]);
   add(facts, "workgroup", "%ux%ux%u", limits->maxComputeWorkGroupSize[0],
