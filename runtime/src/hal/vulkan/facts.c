@@ -54,8 +54,31 @@ static void chain(void*** next, VkStructureType* type, VkStructureType value, vo
   *next = successor;
 }
 
-// Features of which only those are enabled that the driver or compiled code may use: the structs
-// are filled by the device, and what stays in them is what it is asked for.
+// Leaves the features that the driver or compiled code may use: those that stay are asked for when
+// the device is opened, and others may cost something.
+static void keep_used(eyas_hal_vulkan_features_t* f) {
+  const VkPhysicalDeviceFeatures base = f->base.features;
+  // Checks of bounds are not among them: the compiler's kernels stay inside their buffers.
+  f->base.features = (VkPhysicalDeviceFeatures){
+      .shaderFloat64 = base.shaderFloat64,
+      .shaderInt64 = base.shaderInt64,
+      .shaderInt16 = base.shaderInt16,
+  };
+  memset(f->v11.unused, 0, sizeof(f->v11.unused));
+  memset(f->v12.unused0, 0, sizeof(f->v12.unused0));
+  memset(f->v12.unused1, 0, sizeof(f->v12.unused1));
+  memset(f->v12.unused2, 0, sizeof(f->v12.unused2));
+  memset(f->v12.unused3, 0, sizeof(f->v12.unused3));
+  memset(f->v12.unused4, 0, sizeof(f->v12.unused4));
+  memset(f->v12.unused5, 0, sizeof(f->v12.unused5));
+  memset(f->v12.unused6, 0, sizeof(f->v12.unused6));
+  memset(f->v13.unused0, 0, sizeof(f->v13.unused0));
+  memset(f->v13.unused1, 0, sizeof(f->v13.unused1));
+  memset(f->atomic_float.unused, 0, sizeof(f->atomic_float.unused));
+  f->matrix.cooperativeMatrixRobustBufferAccess = 0;
+  f->conditional.inheritedConditionalRendering = 0;
+}
+
 static void read_features(eyas_hal_vulkan_system_t* system, VkPhysicalDevice physical,
                           const VkExtensionProperties* extensions, uint32_t extension_count,
                           eyas_hal_vulkan_facts_t* facts) {
@@ -94,15 +117,7 @@ static void read_features(eyas_hal_vulkan_system_t* system, VkPhysicalDevice phy
 #undef CHAIN
 #undef HAS
 #undef USE
-  // Checks of bounds cost, and the compiler's kernels stay inside their buffers.
-  const VkPhysicalDeviceFeatures all = f->base.features;
-  f->base.features = (VkPhysicalDeviceFeatures){
-      .shaderFloat64 = all.shaderFloat64,
-      .shaderInt64 = all.shaderInt64,
-      .shaderInt16 = all.shaderInt16,
-  };
-  f->matrix.cooperativeMatrixRobustBufferAccess = 0;
-  f->conditional.inheritedConditionalRendering = 0;
+  keep_used(f);
   facts->conditional = f->conditional.conditionalRendering;
   facts->update_after_bind = f->v12.descriptorBindingStorageBufferUpdateAfterBind;
 }
