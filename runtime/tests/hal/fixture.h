@@ -16,6 +16,14 @@
 #include "hal/spirv_kernels.h"
 #include "hal/vulkan/instance.h"
 
+// Layers and drivers of the system are not ours to mend.
+#if defined(__SANITIZE_ADDRESS__)
+const char* __lsan_default_suppressions(void);
+const char* __lsan_default_suppressions(void) {
+  return "leak:libVkLayer_khronos_validation.so\n";
+}
+#endif
+
 static inline bool driver_has(const char* driver, const char* option) {
   const eyas_hal_option_info_t* info = NULL;
   for (uint32_t i = 0; (info = eyas_hal_driver_option(driver, i)); ++i) {

@@ -1,6 +1,6 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "hal/cpu/cpu.h"
 #include "hal/vulkan/vulkan.h"
@@ -56,7 +56,16 @@ static void info(eyas_hal_device_t* base, eyas_hal_device_info_t* out_info) {
 }
 
 static bool property(eyas_hal_device_t* base, uint32_t index, eyas_hal_property_t* out_property) {
-  const eyas_hal_vulkan_facts_t* facts = &eyas_hal_vulkan_device(base)->facts;
+  eyas_hal_vulkan_device_t* device = eyas_hal_vulkan_device(base);
+  const eyas_hal_vulkan_facts_t* facts = &device->facts;
+  if (device->validation && index == facts->property_count) {
+    pthread_mutex_lock(&device->memory.mutex);
+    snprintf(device->message_count, sizeof(device->message_count), "%u",
+             eyas_hal_vulkan_validation_messages());
+    pthread_mutex_unlock(&device->memory.mutex);
+    *out_property = (eyas_hal_property_t){"validation-messages", device->message_count};
+    return true;
+  }
   if (index >= facts->property_count) return false;
   *out_property = (eyas_hal_property_t){facts->names[index].name, facts->names[index].value};
   return true;
@@ -225,6 +234,7 @@ static eyas_status_t create(uint32_t index, const eyas_hal_option_t* values,
   device->base.driver = eyas_hal_vulkan_driver.name;
   device->process = getpid();
   device->system = system;
+  device->validation = values[VALIDATION].number;
   device->timeout_ns =
       values[TIMEOUT_MS].number ? values[TIMEOUT_MS].number * 1000000u : UINT64_MAX;
   pthread_condattr_t attributes;

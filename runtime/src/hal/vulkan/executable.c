@@ -23,7 +23,15 @@ static eyas_status_t check_limits(const eyas_hal_vulkan_device_t* device,
   char needs[4][48];
   const char* features[4] = {needs[0], needs[1], needs[2], needs[3]};
   const uint32_t* size = record->local_size;
+  const uint32_t* most = device->facts.properties.limits.maxComputeWorkGroupSize;
   uint32_t count = 0;
+  if (size[0] > most[0] || size[1] > most[1] || size[2] > most[2]) {
+    return eyas_status_make(EYAS_STATUS_INCOMPATIBLE,
+                            "its workgroups have %u x %u x %u threads; the device '%s' allows "
+                            "%u x %u x %u",
+                            size[0], size[1], size[2], device->facts.properties.deviceName, most[0],
+                            most[1], most[2]);
+  }
   snprintf(needs[count++], sizeof(needs[0]), "threads=%llu",
            (unsigned long long)size[0] * size[1] * size[2]);
   snprintf(needs[count++], sizeof(needs[0]), "bindings=%u", export->descriptor_count);

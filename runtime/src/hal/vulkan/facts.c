@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
+
 static bool has_extension(const VkExtensionProperties* extensions, uint32_t count,
                           const char* name) {
   for (uint32_t i = 0; i < count; ++i) {
@@ -46,15 +48,37 @@ static bool keeps_monotonic_time(eyas_hal_vulkan_system_t* system, VkPhysicalDev
 }
 
 // Appends a struct to a chain of them; `next` is where the last one points to its successor.
-static void*** chain(void*** next, VkStructureType* type, VkStructureType value, void** successor) {
+static void chain(void*** next, VkStructureType* type, VkStructureType value, void** successor) {
   *type = value;
   **next = type;
   *next = successor;
-  return next;
 }
 
-// Features of which only those are enabled that the driver or compiled code may use: the structs
-// are filled by the device, and what stays in them is what it is asked for.
+// Leaves the features that the driver or compiled code may use: those that stay are asked for when
+// the device is opened, and others may cost something.
+static void keep_used(eyas_hal_vulkan_features_t* f) {
+  const VkPhysicalDeviceFeatures base = f->base.features;
+  // Checks of bounds are not among them: the compiler's kernels stay inside their buffers.
+  f->base.features = (VkPhysicalDeviceFeatures){
+      .shaderFloat64 = base.shaderFloat64,
+      .shaderInt64 = base.shaderInt64,
+      .shaderInt16 = base.shaderInt16,
+  };
+  memset(f->v11.unused, 0, sizeof(f->v11.unused));
+  memset(f->v12.unused0, 0, sizeof(f->v12.unused0));
+  memset(f->v12.unused1, 0, sizeof(f->v12.unused1));
+  memset(f->v12.unused2, 0, sizeof(f->v12.unused2));
+  memset(f->v12.unused3, 0, sizeof(f->v12.unused3));
+  memset(f->v12.unused4, 0, sizeof(f->v12.unused4));
+  memset(f->v12.unused5, 0, sizeof(f->v12.unused5));
+  memset(f->v12.unused6, 0, sizeof(f->v12.unused6));
+  memset(f->v13.unused0, 0, sizeof(f->v13.unused0));
+  memset(f->v13.unused1, 0, sizeof(f->v13.unused1));
+  memset(f->atomic_float.unused, 0, sizeof(f->atomic_float.unused));
+  f->matrix.cooperativeMatrixRobustBufferAccess = 0;
+  f->conditional.inheritedConditionalRendering = 0;
+}
+
 static void read_features(eyas_hal_vulkan_system_t* system, VkPhysicalDevice physical,
                           const VkExtensionProperties* extensions, uint32_t extension_count,
                           eyas_hal_vulkan_facts_t* facts) {
@@ -90,43 +114,46 @@ static void read_features(eyas_hal_vulkan_system_t* system, VkPhysicalDevice phy
     USE("VK_EXT_calibrated_timestamps");
     facts->calibrated = true;
   }
-  if (HAS("VK_EXT_external_memory_host")) USE("VK_EXT_external_memory_host");
 #undef CHAIN
 #undef HAS
 #undef USE
-  // Checks of bounds cost, and the compiler's kernels stay inside their buffers.
-  const VkPhysicalDeviceFeatures all = f->base.features;
-  f->base.features = (VkPhysicalDeviceFeatures){
-      .shaderFloat64 = all.shaderFloat64,
-      .shaderInt64 = all.shaderInt64,
-      .shaderInt16 = all.shaderInt16,
-  };
-  f->matrix.cooperativeMatrixRobustBufferAccess = 0;
-  f->conditional.inheritedConditionalRendering = 0;
+  keep_used(f);
   facts->conditional = f->conditional.conditionalRendering;
   facts->update_after_bind = f->v12.descriptorBindingStorageBufferUpdateAfterBind;
 }
 
 static void read_properties(eyas_hal_vulkan_system_t* system, VkPhysicalDevice physical,
-                            bool imports, eyas_hal_vulkan_facts_t* facts) {
-  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
-  facts->v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
-  facts->v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
-  facts->v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES;
-  VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
-                                            .pNext = &facts->v11};
-  facts->v11.pNext = &facts->v12;
-  void** next = &facts->v12.pNext;
+                            const VkExtensionProperties* extensions, uint32_t extension_count,
+                            eyas_hal_vulkan_facts_t* facts) {
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia = {0};
+  VkPhysicalDeviceShaderCorePropertiesAMD amd = {0};
+  VkPhysicalDeviceProperties2 properties = {.sType =
+                                                VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  void** next = &properties.pNext;
+#define CHAIN(struct, type) chain(&next, &(struct).sType, VK_STRUCTURE_TYPE_##type, &(struct).pNext)
+#define HAS(name) has_extension(extensions, extension_count, name)
+  CHAIN(facts->v11, PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
+  CHAIN(facts->v12, PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
   if (facts->properties.apiVersion >= VK_API_VERSION_1_3) {
-    *next = &facts->v13;
-    next = &facts->v13.pNext;
+    CHAIN(facts->v13, PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES);
   }
-  if (imports) *next = &host;
+  if (HAS("VK_NV_shader_sm_builtins")) {
+    CHAIN(nvidia, PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV);
+  }
+  if (HAS("VK_AMD_shader_core_properties")) {
+    CHAIN(amd, PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD);
+  }
+#undef HAS
+#undef CHAIN
   system->vk.GetPhysicalDeviceProperties2(physical, &properties);
   facts->properties = properties.properties;
   facts->v11.pNext = facts->v12.pNext = facts->v13.pNext = NULL;
-  facts->import_alignment = host.minImportedHostPointerAlignment;
+  facts->cores = nvidia.shaderSMCount;
+  if (!facts->cores) {
+    facts->cores =
+        amd.shaderEngineCount * amd.shaderArraysPerEngineCount * amd.computeUnitsPerShaderArray;
+  }
+  if (facts->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) facts->cores = eyas_cpu_count();
 }
 
 eyas_status_t eyas_hal_vulkan_facts(eyas_hal_vulkan_system_t* system, VkPhysicalDevice physical,
@@ -149,8 +176,7 @@ eyas_status_t eyas_hal_vulkan_facts(eyas_hal_vulkan_system_t* system, VkPhysical
   if (!extensions) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory");
   system->vk.EnumerateDeviceExtensionProperties(physical, NULL, &count, extensions);
   read_features(system, physical, extensions, count, facts);
-  read_properties(system, physical, has_extension(extensions, count, "VK_EXT_external_memory_host"),
-                  facts);
+  read_properties(system, physical, extensions, count, facts);
   free(extensions);
   if (!facts->features.v12.timelineSemaphore) {
     return eyas_status_make(EYAS_STATUS_INCOMPATIBLE, "device '%s' has no timeline semaphores",

@@ -33,7 +33,7 @@ typedef struct eyas_hal_vulkan_facts_t {
   eyas_hal_vulkan_features_t features;
   uint32_t queue_family;
   uint32_t timestamp_bits;
-  uint64_t import_alignment;  // of host memory that is imported; 0: cannot be
+  uint32_t cores;             // that run workgroups at the same time; 0: not known
   bool conditional;           // dispatches can depend on the error word
   bool calibrated;            // timestamps have a relation to CLOCK_MONOTONIC
   bool update_after_bind;     // descriptors can change under recorded commands

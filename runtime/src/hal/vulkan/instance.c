@@ -213,12 +213,30 @@ eyas_status_t eyas_hal_vulkan_system(bool validation, eyas_hal_vulkan_system_t**
   return status;
 }
 
+static int rank(const eyas_hal_vulkan_system_t* system, VkPhysicalDevice device) {
+  VkPhysicalDeviceProperties2 about = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  system->vk.GetPhysicalDeviceProperties2(device, &about);
+  switch (about.properties.deviceType) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 0;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 1;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return 2;
+    default: return 3;
+  }
+}
+
 eyas_status_t eyas_hal_vulkan_system_devices(
     eyas_hal_vulkan_system_t* system, uint32_t* out_count,
     VkPhysicalDevice out_devices[EYAS_HAL_VULKAN_MAX_DEVICES]) {
+  VkPhysicalDevice found[EYAS_HAL_VULKAN_MAX_DEVICES];
   uint32_t count = EYAS_HAL_VULKAN_MAX_DEVICES;
-  VkResult result = system->vk.EnumeratePhysicalDevices(system->handle, &count, out_devices);
-  if (result == VK_ERROR_INITIALIZATION_FAILED) count = 0;  // a driver without a device
-  *out_count = count;
-  return count ? eyas_hal_vulkan_status(result, "vkEnumeratePhysicalDevices") : NULL;
+  *out_count = 0;
+  VkResult result = system->vk.EnumeratePhysicalDevices(system->handle, &count, found);
+  if (result == VK_ERROR_INITIALIZATION_FAILED) return NULL;  // a driver without a device
+  EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_status(result, "vkEnumeratePhysicalDevices"));
+  for (int kind = 0; kind <= 3; ++kind) {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (rank(system, found[i]) == kind) out_devices[(*out_count)++] = found[i];
+    }
+  }
+  return NULL;
 }

@@ -117,7 +117,10 @@ static void* read_file(const char* path, size_t* out_bytes) {
 // Replaces the file in one step, so that no process ever reads half of one.
 static bool write_file(const char* path, const void* bytes, size_t count) {
   char* temporary = NULL;
-  if (asprintf(&temporary, "%s.%ld.tmp", path, (long)getpid()) < 0) return false;
+  // Its own for each device of each process.
+  if (asprintf(&temporary, "%s.%ld.%p.tmp", path, (long)getpid(), (const void*)path) < 0) {
+    return false;
+  }
   FILE* file = fopen(temporary, "wb");
   bool written = file && fwrite(bytes, 1, count, file) == count;
   if (file && fclose(file) != 0) written = false;

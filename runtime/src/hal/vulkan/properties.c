@@ -38,8 +38,16 @@ static void name_types(eyas_hal_vulkan_facts_t* facts) {
 }
 
 static void name_subgroups(eyas_hal_vulkan_facts_t* facts) {
-  static const char* const operations[] = {"subgroup-basic", "subgroup-vote", "subgroup-arithmetic",
-                                           "subgroup-ballot", "subgroup-shuffle"};
+  static const struct {
+    const char* name;
+    VkFlags bit;
+  } operations[] = {
+      {"subgroup-basic", VK_SUBGROUP_FEATURE_BASIC_BIT},
+      {"subgroup-vote", VK_SUBGROUP_FEATURE_VOTE_BIT},
+      {"subgroup-arithmetic", VK_SUBGROUP_FEATURE_ARITHMETIC_BIT},
+      {"subgroup-ballot", VK_SUBGROUP_FEATURE_BALLOT_BIT},
+      {"subgroup-shuffle", VK_SUBGROUP_FEATURE_SHUFFLE_BIT},
+  };
   add(facts, "subgroup", "%u", facts->v11.subgroupSize);
   if (facts->features.v13.subgroupSizeControl &&
       (facts->v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
@@ -47,8 +55,8 @@ static void name_subgroups(eyas_hal_vulkan_facts_t* facts) {
     add(facts, "subgroup-max", "%u", facts->v13.maxSubgroupSize);
   }
   if (!(facts->v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)) return;
-  for (uint32_t i = 0; i < sizeof(operations) / sizeof(operations[0]); ++i) {
-    add_flag(facts, operations[i], facts->v11.subgroupSupportedOperations >> i & 1);
+  for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); ++i) {
+    add_flag(facts, operations[i].name, facts->v11.subgroupSupportedOperations & operations[i].bit);
   }
 }
 
@@ -67,6 +75,7 @@ static void name_limits(eyas_hal_vulkan_facts_t* facts) {
       (unsigned long long)limits->minStorageBufferOffsetAlignment);
   add(facts, "storage-bytes", "%u", limits->maxStorageBufferRange);
   add(facts, "allocation-bytes", "%llu", (unsigned long long)facts->v11.maxMemoryAllocationSize);
+  if (facts->cores) add(facts, "cores", "%u", facts->cores);
   add(facts, "grid", "%ux%ux%u", limits->maxComputeWorkGroupCount[0],
       limits->maxComputeWorkGroupCount[1], limits->maxComputeWorkGroupCount[2]);
   add(facts, "workgroup", "%ux%ux%u", limits->maxComputeWorkGroupSize[0],

@@ -195,7 +195,7 @@ static void advance(eyas_hal_vulkan_device_t* device) {
   for (;;) {
     eyas_hal_vulkan_list_t done = take_done(device);
     issue_ready(device);
-    if (!done.first) break;
+    if (!done.first && !queue->refused.first) break;
     pthread_mutex_unlock(&queue->mutex);
     uint32_t count = 0;
     eyas_hal_vulkan_submission_t* submission = NULL;

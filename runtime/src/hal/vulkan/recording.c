@@ -289,6 +289,18 @@ static eyas_status_t new_sets(eyas_hal_vulkan_device_t* device,
   return status;
 }
 
+static eyas_status_t new_words(eyas_hal_vulkan_device_t* device,
+                               const eyas_hal_vulkan_recording_t* recording,
+                               eyas_hal_vulkan_instance_t* instance) {
+  const eyas_hal_vulkan_memory_t* memory = &device->memory;
+  const uint64_t bytes = recording->word_bytes;
+  eyas_status_t status =
+      eyas_hal_vulkan_range_allocate(device, memory->constant_type, bytes, &instance->words);
+  if (!status || memory->constant_type == memory->host_type) return status;
+  eyas_status_free(status);  // the window into a GPU's memory may be small
+  return eyas_hal_vulkan_range_allocate(device, memory->host_type, bytes, &instance->words);
+}
+
 static eyas_status_t fill_instance(eyas_hal_vulkan_device_t* device,
                                    const eyas_hal_command_buffer_t* commands,
                                    eyas_hal_vulkan_instance_t* instance) {
@@ -297,10 +309,7 @@ static eyas_status_t fill_instance(eyas_hal_vulkan_device_t* device,
   if (!instance->places) return no_memory();
   EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_pool_acquire(device, &instance->pool));
   EYAS_RETURN_IF_ERROR(new_sets(device, commands, instance));
-  if (recording->word_bytes) {
-    EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_range_allocate(device, device->memory.constant_type,
-                                                        recording->word_bytes, &instance->words));
-  }
+  if (recording->word_bytes) EYAS_RETURN_IF_ERROR(new_words(device, recording, instance));
   if (!commands->profiling || !device->facts.timestamp_bits) return NULL;
   const VkQueryPoolCreateInfo queries = {
       .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,

@@ -39,12 +39,10 @@ typedef struct VkDebugUtilsMessengerEXT_T* VkDebugUtilsMessengerEXT;
 #define VK_API_VERSION_1_2 (1u << 22 | 2u << 12)
 #define VK_API_VERSION_1_3 (1u << 22 | 3u << 12)
 #define VK_WHOLE_SIZE (~0ull)
-#define VK_TRUE 1u
 
 typedef enum VkResult {
   VK_SUCCESS = 0,
   VK_TIMEOUT = 2,
-  VK_INCOMPLETE = 5,
   VK_ERROR_OUT_OF_HOST_MEMORY = -1,
   VK_ERROR_OUT_OF_DEVICE_MEMORY = -2,
   VK_ERROR_INITIALIZATION_FAILED = -3,
@@ -55,7 +53,6 @@ typedef enum VkResult {
   VK_ERROR_INCOMPATIBLE_DRIVER = -9,
   VK_ERROR_TOO_MANY_OBJECTS = -10,
   VK_ERROR_OUT_OF_POOL_MEMORY = -1000069000,
-  VK_ERROR_INVALID_EXTERNAL_HANDLE = -1000072003,
   VK_RESULT_MAX_ENUM = 0x7fffffff
 } VkResult;
 
@@ -91,16 +88,14 @@ typedef enum VkStructureType {
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES = 54,
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2 = 1000059000,
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 = 1000059001,
-  VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO = 1000072000,
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_CONDITIONAL_RENDERING_FEATURES_EXT = 1000081001,
   VK_STRUCTURE_TYPE_CONDITIONAL_RENDERING_BEGIN_INFO_EXT = 1000081002,
   VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT = 1000128004,
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR = 1000141000,
+  VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV = 1000154001,
   VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO = 1000161000,
-  VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT = 1000178000,
-  VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT = 1000178001,
-  VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT = 1000178002,
   VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT = 1000184000,
+  VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD = 1000185000,
   VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO = 1000207002,
   VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO = 1000207003,
   VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO = 1000207004,
@@ -128,7 +123,6 @@ enum {
   VK_BUFFER_USAGE_STORAGE_BUFFER_BIT = 0x20,
   VK_BUFFER_USAGE_CONDITIONAL_RENDERING_BIT_EXT = 0x200,
 
-  VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT = 0x1,
   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT = 0x800,
   VK_PIPELINE_STAGE_TRANSFER_BIT = 0x1000,
   VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT = 0x2000,
@@ -141,7 +135,6 @@ enum {
   VK_ACCESS_TRANSFER_READ_BIT = 0x800,
   VK_ACCESS_TRANSFER_WRITE_BIT = 0x1000,
   VK_ACCESS_HOST_READ_BIT = 0x2000,
-  VK_ACCESS_MEMORY_READ_BIT = 0x8000,
   VK_ACCESS_MEMORY_WRITE_BIT = 0x10000,
   VK_ACCESS_CONDITIONAL_RENDERING_READ_BIT_EXT = 0x100000,
 
@@ -155,11 +148,9 @@ enum {
   VK_SEMAPHORE_TYPE_TIMELINE = 1,
   VK_QUERY_TYPE_TIMESTAMP = 2,
   VK_QUERY_RESULT_64_BIT = 0x1,
-  VK_QUERY_RESULT_WITH_AVAILABILITY_BIT = 0x4,
   VK_TIME_DOMAIN_DEVICE_EXT = 0,
   VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT = 1,
   VK_CONDITIONAL_RENDERING_INVERTED_BIT_EXT = 0x1,
-  VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT = 0x80,
 
   VK_SUBGROUP_FEATURE_BASIC_BIT = 0x1,
   VK_SUBGROUP_FEATURE_VOTE_BIT = 0x2,
@@ -309,11 +300,21 @@ typedef struct VkPhysicalDeviceVulkan13Properties {
   VkDeviceSize maxBufferSize;
 } VkPhysicalDeviceVulkan13Properties;
 
-typedef struct VkPhysicalDeviceExternalMemoryHostPropertiesEXT {
+typedef struct VkPhysicalDeviceShaderSMBuiltinsPropertiesNV {
   VkStructureType sType;
   void* pNext;
-  VkDeviceSize minImportedHostPointerAlignment;
-} VkPhysicalDeviceExternalMemoryHostPropertiesEXT;
+  uint32_t shaderSMCount;
+  uint32_t shaderWarpsPerSM;
+} VkPhysicalDeviceShaderSMBuiltinsPropertiesNV;
+
+typedef struct VkPhysicalDeviceShaderCorePropertiesAMD {
+  VkStructureType sType;
+  void* pNext;
+  uint32_t shaderEngineCount;
+  uint32_t shaderArraysPerEngineCount;
+  uint32_t computeUnitsPerShaderArray;
+  uint32_t unused[11];
+} VkPhysicalDeviceShaderCorePropertiesAMD;
 
 typedef struct VkPhysicalDeviceFeatures {
   VkBool32 robustBufferAccess;
@@ -491,25 +492,6 @@ typedef struct VkBufferCreateInfo {
   uint32_t queueFamilyIndexCount;
   const uint32_t* pQueueFamilyIndices;
 } VkBufferCreateInfo;
-
-typedef struct VkExternalMemoryBufferCreateInfo {
-  VkStructureType sType;
-  const void* pNext;
-  VkFlags handleTypes;
-} VkExternalMemoryBufferCreateInfo;
-
-typedef struct VkImportMemoryHostPointerInfoEXT {
-  VkStructureType sType;
-  const void* pNext;
-  uint32_t handleType;
-  void* pHostPointer;
-} VkImportMemoryHostPointerInfoEXT;
-
-typedef struct VkMemoryHostPointerPropertiesEXT {
-  VkStructureType sType;
-  void* pNext;
-  uint32_t memoryTypeBits;
-} VkMemoryHostPointerPropertiesEXT;
 
 //===-- Pipelines and descriptors ---------------------------------------------------------------//
 

@@ -116,14 +116,12 @@ typedef void (*PFN_vkVoidFunction)(void);
   X(VkResult, GetSemaphoreCounterValue, (VkDevice, VkSemaphore, uint64_t*))                    \
   X(VkResult, WaitSemaphores, (VkDevice, const VkSemaphoreWaitInfo*, uint64_t timeout_ns))
 
-#define EYAS_VK_OPTIONAL_DEVICE_FUNCTIONS(X)                                         \
-  X(void, CmdBeginConditionalRenderingEXT,                                           \
-    (VkCommandBuffer, const VkConditionalRenderingBeginInfoEXT*))                    \
-  X(void, CmdEndConditionalRenderingEXT, (VkCommandBuffer))                          \
-  X(VkResult, GetCalibratedTimestampsEXT,                                            \
-    (VkDevice, uint32_t, const VkCalibratedTimestampInfoEXT*, uint64_t*, uint64_t*)) \
-  X(VkResult, GetMemoryHostPointerPropertiesEXT,                                     \
-    (VkDevice, uint32_t type, const void*, VkMemoryHostPointerPropertiesEXT*))
+#define EYAS_VK_OPTIONAL_DEVICE_FUNCTIONS(X)                      \
+  X(void, CmdBeginConditionalRenderingEXT,                        \
+    (VkCommandBuffer, const VkConditionalRenderingBeginInfoEXT*)) \
+  X(void, CmdEndConditionalRenderingEXT, (VkCommandBuffer))       \
+  X(VkResult, GetCalibratedTimestampsEXT,                         \
+    (VkDevice, uint32_t, const VkCalibratedTimestampInfoEXT*, uint64_t*, uint64_t*))
 
 #define EYAS_VK_FIELD(result, name, parameters) result(*name) parameters;
 

@@ -361,7 +361,9 @@ struct eyas_hal_vulkan_device_t {
   VkQueue queue_handle;
   eyas_vk_device_functions_t vk;
   eyas_hal_vulkan_facts_t facts;
-  uint64_t timeout_ns;  // of one submission; UINT64_MAX: none
+  bool validation;
+  char message_count[16];  // of the validation layer, as a property
+  uint64_t timeout_ns;     // of one submission; UINT64_MAX: none
   eyas_hal_vulkan_memory_t memory;
   eyas_hal_vulkan_pipelines_t pipelines;
   eyas_hal_vulkan_queue_t queue;
