@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 
 from eyas.errors import TargetError
 from eyas.targets.gpu import GpuTarget, changed
 from eyas.targets.gpu_facts import VULKAN, is_feature
+from eyas.targets.host import count_cores
 
 _LARGEST = 2**31 - 1
+_MESA_WITHOUT_LIMIT = 25
+"""The version whose lavapipe was seen to run loops of any length; 22.3 was seen to end them."""
 
 # What a device calls the numbers of a target's text (`eyas.Device.properties`).
 _COUNTS = {"subgroup": "subgroup", "threads": "threads", "bindings": "bindings", "grid": "grid", "cores": "cores"}
@@ -41,6 +45,10 @@ def target_for(properties: Mapping[str, str]) -> GpuTarget:
     features = {name for name in properties if is_feature(name)}
     # Of a grid "65535x65535x65535" the first axis counts; a number that is not reported is the profile's.
     counts = {name: int(properties.get(key, "0").split("x")[0]) for name, key in _COUNTS.items()}
+    if properties["type"] == "cpu":
+        counts["cores"] = count_cores()
+    if (mesa := re.search(r"Mesa (\d+)", properties["driver"])) and int(mesa[1]) >= _MESA_WITHOUT_LIMIT:
+        counts["iterations"] = _LARGEST
     numbers = [f"{name}={min(count, _LARGEST)}" for name, count in counts.items() if count]
     numbers += [f"{name}={properties[key]}" for name, key in _SIZES.items()]
     numbers.append(f"spirv={properties['spirv']}")
