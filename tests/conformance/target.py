@@ -6,6 +6,8 @@ import argparse
 import os
 from typing import Any
 
+from eyas.targets import Target
+
 _TARGET, _DISABLE = "EYAS_TEST_TARGET", "EYAS_TEST_DISABLE"
 
 
@@ -19,6 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def set_target(given: argparse.Namespace) -> None:
     """Before any child is started."""
     os.environ[_TARGET], os.environ[_DISABLE] = given.target, ",".join(given.disable)
+
+
+def sync_options() -> dict[str, Any]:
+    """The same for a suite whose cases are small and many: on a CPU the caller's thread is enough."""
+    options = compile_options()
+    return options | (
+        {"device": "local-sync"} if Target.parse(options["target"]).backend in ("llvm-cpu", "vmvx") else {}
+    )
 
 
 def compile_options() -> dict[str, Any]:

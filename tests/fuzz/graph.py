@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from eyas.targets import Target
+
 Dim = int | tuple[int, ...]
 """A size, or the sizes of a dynamic dimension: one for each call that will be made."""
 
@@ -62,12 +64,19 @@ class Options:
 
     frontend: str = "jax"
     disable: tuple[str, ...] = ()
-    device: str = "local-sync"
-    threads: int = 1
+    device: str | None = "local-sync"
+    """None: what the target runs on by default."""
+    threads: int | None = 1
     max_arena_bytes: int = 0
     arguments: str = "arrays"
     """How arguments are passed: `arrays`, `strided` (views that are not contiguous), or torch `tensors`."""
     target: str = "llvm-cpu"
+
+    def for_target(self, target: str) -> Options:
+        """The same for another target; one that is no CPU's runs on its own kind of device."""
+        on_cpu = Target.parse(target).backend in ("llvm-cpu", "vmvx")
+        where = {} if on_cpu else {"device": None, "threads": None}
+        return replace(self, target=target, **where)
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ class Graph:
 
     def for_target(self, target: str) -> Graph:
         """The same graph, compiled for something else."""
-        return replace(self, options=replace(self.options, target=target))
+        return replace(self, options=self.options.for_target(target))
 
     def pruned(self) -> Graph:
         """Without nodes that no result needs."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.database import InMemoryExampleDatabase, choices_to_bytes
 from hypothesis.errors import NoSuchExample
-from tests.fuzz.graph import Graph, Node
+from tests.fuzz.graph import Graph, Node, Options
 from tests.fuzz.strategies import graphs
 
 Fails = Callable[[Graph], bool]
@@ -71,7 +71,7 @@ def _smaller(graph: Graph):
     if len(graph.results) > 1:
         for place in range(len(graph.results)):
             yield replace(graph, results=graph.results[:place] + graph.results[place + 1 :]).pruned()
-    plain = replace(graph.options, disable=(), device="local-sync", threads=1, max_arena_bytes=0, arguments="arrays")
+    plain = Options(graph.options.frontend).for_target(graph.options.target)
     for options in (plain, *(_without(graph, name) for name in graph.options.disable)):
         if options != graph.options:
             yield replace(graph, options=options)

@@ -117,8 +117,7 @@ def make_graph(
         1 + number(1),
         (0, 1 << 20)[number(1)],
         ("arrays", "arrays", "strided", "tensors" if frontend == "torch" else "arrays")[number(3)],
-        target,
-    )
+    ).for_target(target)
     graph = Graph(tuple(builder.nodes), tuple(builder.permutation(results)), symbols, options).pruned()
     if not made or not graph.inputs:
         return None

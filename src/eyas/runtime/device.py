@@ -87,7 +87,7 @@ def devices() -> list[DeviceInfo]:
             one = shared_device(name, index=index)
             about = (one.description, one.threads, one.host_visible, one.asynchronous, one.formats)
             vmvx = one.vmvx if "vmvx" in one.formats else ("", 0)
-            found.append(DeviceInfo(name, index, *about, *vmvx, getattr(one, "properties", {})))
+            found.append(DeviceInfo(name, index, *about, *vmvx, one.properties))
     return found
 
 

@@ -11,7 +11,9 @@ from eyas.targets.gpu_facts import FEATURES, GPUS, Gpu, MatrixShape, is_feature
 from eyas.targets.target import Caches, Limits, Target
 from eyas.targets.text import looks_like_options, parse_option, print_options, unknown
 
-OPTIONS = ("spirv", "subgroup", "threads", "shared", "push", "bindings", "alignment", "range", "grid", "cores", "trips")
+OPTIONS = (
+    "spirv", "subgroup", "threads", "shared", "push", "bindings", "alignment", "range", "grid", "iterations", "cores"
+)  # fmt: skip
 """Numbers of a `Gpu` that a target's text may change, in the order in which they are printed."""
 _SPIRV = tuple(f"1.{minor}" for minor in range(3, 7))
 
@@ -104,6 +106,11 @@ class GpuTarget(Target):
     def max_threads(self) -> int:
         """Of one workgroup; along its third axis at most 64."""
         return self.facts.threads
+
+    @property
+    def max_iterations(self) -> int:
+        """How often one thread may go round, all its loops together."""
+        return self.facts.iterations
 
     @property
     def shared_bytes(self) -> int:

@@ -9,6 +9,10 @@ from functools import lru_cache
 from eyas.errors import TargetError
 from eyas.targets.gpu import GpuTarget, changed
 from eyas.targets.gpu_facts import NO_LIMIT, VULKAN, is_feature
+from eyas.targets.host import count_cores
+
+_MESA_WITHOUT_LIMIT = 25
+"""The version whose lavapipe was seen to run loops of any length; 22.3 was seen to end them."""
 
 # What a device calls the numbers of a target's text (`eyas.Device.properties`).
 _COUNTS = {"subgroup": "subgroup", "threads": "threads", "bindings": "bindings", "grid": "grid", "cores": "cores"}
@@ -40,19 +44,16 @@ def target_for(properties: Mapping[str, str]) -> GpuTarget:
     features = {name for name in properties if is_feature(name)}
     # Of a grid "65535x65535x65535" the first axis counts; a number that is not reported is the profile's.
     counts = {name: int(properties.get(key, "0").split("x")[0]) for name, key in _COUNTS.items()}
+    if properties["type"] == "cpu":
+        counts["cores"] = count_cores()
+    if (mesa := re.search(r"Mesa (\d+)", properties["driver"])) and int(mesa[1]) >= _MESA_WITHOUT_LIMIT:
+        counts["iterations"] = NO_LIMIT
     numbers = [f"{name}={min(count, NO_LIMIT)}" for name, count in counts.items() if count]
     numbers += [f"{name}={properties[key]}" for name, key in _SIZES.items()]
     numbers.append(f"spirv={properties['spirv']}")
-    numbers += [f"trips={_trips(properties.get('driver', ''))}"]
     vendor = int(properties["vendor"], 16)
     profiles = [name for name, gpu in VULKAN.items() if gpu.vendor == vendor] or ["baseline"]
     return min((_expressed(one, features, numbers) for one in profiles), key=_differences)
-
-
-def _trips(driver: str) -> int:
-    """Mesa's software device counts the rounds of loops up to some version: seen in 22.3, no longer in 25.0."""
-    mesa = re.search(r"llvmpipe Mesa (\d+)", driver)
-    return VULKAN["lavapipe"].trips if mesa and int(mesa[1]) < 25 else NO_LIMIT
 
 
 def _expressed(profile: str, features: set[str], numbers: list[str]) -> GpuTarget:

@@ -96,8 +96,8 @@ class Gpu:
     """Of `FEATURES`, and shapes of matrices."""
     vendor: int = 0
     """Vulkan's number of who made it; 0 where it is not of one vendor."""
-    trips: int = NO_LIMIT
-    """After how many rounds of its loops, all of them together, a driver ends those of a thread without a word."""
+    iterations: int = NO_LIMIT
+    """How often one thread may go round, all its loops together: a driver on a CPU may stop what seems to hang."""
 
     @property
     def shared_is_near(self) -> bool:
@@ -138,10 +138,12 @@ _AMPERE = Gpu(
 VULKAN: Mapping[str, Gpu] = {
     # Vulkan 1.1 specification, "Required Limits"; subgroups may have a single thread, and need only be known.
     "baseline": Gpu(),
-    # Mesa 22.3.6, as it reports itself. A CPU: its caches are a core's, its cores are counted where it is found.
+    # Mesa 22.3.6, as it reports itself. A CPU: its caches are a core's, its cores are counted where it is found. Loops
+    # of a thread end after 65,535 rounds in all, without a word.
     "lavapipe": Gpu(
         16, 8, 1024, 32 * KIB, 128, 32, 16, 128 * MIB, 65_535, 6, 32 * KIB, 512 * KIB,
-        _features(_SUBGROUPS, _NARROW, "f64 i64 dot8 memory-model atomic-f32-add float-controls"), 0x10005, 65_535,
+        _features(_SUBGROUPS, _NARROW, "f64 i64 dot8 memory-model atomic-f32-add float-controls"), 0x10005,
+        iterations=65_535,
     ),
     # SwiftShader of Chromium 156, as it reports itself.
     "swiftshader": Gpu(

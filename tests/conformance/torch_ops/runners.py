@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from tests.conformance.target import compile_options
+from tests.conformance.target import compile_options, sync_options
 from tests.conformance.torch_ops.compare import difference
 from tests.conformance.torch_ops.ops import Sample, copies
 from torch.utils import _pytree as pytree
@@ -133,9 +133,8 @@ def _compile(samples: Sequence[Sample], dynamic_shapes: Any) -> Any:
             Together(samples).eval(),
             tensors,
             dynamic_shapes=dynamic_shapes,
-            device="local-sync",
             progress=False,
-            **compile_options(),
+            **sync_options(),
         )
     except Exception as error:
         raise _refusal(error) from error

@@ -7,6 +7,7 @@ from eyas.targets.gpu_facts import FEATURES, VULKAN
 
 REPORTED = {
     "subgroup": "8", "threads": "1024", "shared-bytes": "32768", "push-bytes": "128", "bindings": "32", "cores": "2",
+    "type": "virtual",
     "offset-alignment": "16", "storage-bytes": "134217728", "memory-bytes": "8589934592", "spirv": "1.6",
     "vendor": "0x10005", "grid": "65535x65535x65535", "driver": "llvmpipe Mesa 22.3.6", "api": "1.3.230",
     **dict.fromkeys(VULKAN["lavapipe"].features, "yes"),

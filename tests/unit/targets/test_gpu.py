@@ -100,6 +100,8 @@ def test_cuda_has_limits_of_its_own() -> None:
 # What Mesa 25 reports of lavapipe, whose push constants grew.
 REPORTED = {
     "subgroup": "8", "threads": "1024", "shared-bytes": "32768", "push-bytes": "256", "bindings": "32", "cores": "2",
+    "type": "virtual",
+    "driver": "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)",
     "offset-alignment": "16", "storage-bytes": "134217728", "memory-bytes": "8589934592", "spirv": "1.6",
     "vendor": "0x10005", "grid": "65535x65535x65535", **dict.fromkeys(VULKAN["lavapipe"].features - {"f64"}, "yes"),
 }  # fmt: skip
@@ -114,6 +116,17 @@ def test_a_device_is_the_nearest_profile_and_what_differs() -> None:
     assert small.limits.max_grid[0] == 2**31 - 1 and not small.has("f64") and small.subgroup == 8
     strange = gpu_device.target_for({**REPORTED, "vendor": "0x7", "telepathy": "yes"})
     assert strange.profile == "baseline" and "telepathy" not in strange.facts.features and strange.has("push-bytes=256")
+
+
+def test_a_device_on_the_cpu_has_the_cores_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_device, "count_cores", lambda: 5)
+    assert gpu_device.target_for({**REPORTED, "type": "cpu"}).cores == 5
+
+
+def test_old_versions_of_lavapipe_end_long_loops() -> None:
+    assert gpu_device.target_for(REPORTED).max_iterations == 65_535
+    assert gpu_device.target_for({**REPORTED, "driver": "llvmpipe Mesa 25.0.7"}).max_iterations == 2**31 - 1
+    assert gpu("vulkan:baseline").max_iterations == 2**31 - 1
 
 
 def test_what_a_device_covers() -> None:

@@ -1,5 +1,5 @@
 """How often one thread of a kernel goes around its loops, all of them together: some drivers stop counting at a point,
-end the loops and go on with what they have (`Gpu.trips`)."""
+end the loops and go on with what they have (`GpuTarget.max_iterations`)."""
 
 from __future__ import annotations
 

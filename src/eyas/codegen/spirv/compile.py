@@ -70,11 +70,11 @@ class Spirv(Backend):
         strategy, rejected = self.select(function, target, disabled)
         lowered = _lowered(function, strategy)
         trips = most_trips(lowered.operation.regions[0])
-        if trips > target.facts.trips:
+        if trips > target.max_iterations:
             name = mlir.StringAttr(function.attributes["sym_name"]).value
             raise TargetError(
                 f"dispatch '{name}' goes around its loops {trips} times, and the driver of this device ends them after "
-                f"{target.facts.trips} rounds without saying so: use a newer one (Mesa 25 and later have no such limit)"
+                f"{target.max_iterations} rounds without saying so: use a newer one (Mesa 25 and later have no such limit)"
             )
         return function, lowered, strategy, rejected
 
@@ -83,7 +83,7 @@ class Spirv(Backend):
     ) -> tuple[Any, list[str]]:
         assert isinstance(target, GpuTarget)
         strategy, rejected = super().select(function, target, disabled, found)
-        limit = target.facts.trips
+        limit = target.max_iterations
         while limit < NO_LIMIT and codegen.STRATEGY not in function.attributes and strategy.name != STRATEGIES[-1].name:
             trips = most_trips(_lowered(function, strategy).operation.regions[0])
             if trips <= limit:

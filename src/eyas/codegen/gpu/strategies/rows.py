@@ -218,7 +218,7 @@ def _why_no_team(nest: Nest, target: GpuTarget) -> str | None:
         return f"points sum up {sums} elements each, too few for several threads"
     first = nest.statements[0]
     along = any(isinstance(one, Access) and one.strides[first.reductions[-1]] == Size(1) for one in first.inputs)
-    long = sums is not None and sums > target.facts.trips // 2
+    long = sums is not None and sums > target.max_iterations // 2
     if not along and not long and (points is None or points >= target.cores * target.subgroup):
         return "what it sums up is not contiguous, and there are points enough for a thread each"
     return None
