@@ -1,8 +1,10 @@
-"""Threads that work on one row together: each sums up a share of it, and shared memory joins the shares."""
+"""Threads that work on one row together: each sums up a share of it. Threads of a subgroup hand their shares to each
+other, subgroups by way of shared memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
@@ -10,19 +12,24 @@ from torch_mlir.dialects import arith, gpu, scf
 from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.joint import Joint, joint_of
 from eyas.codegen.common.kernel import Nest, Statement
-from eyas.codegen.common.sizes import product
+from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode
 from eyas.codegen.gpu.shared_values import SharedValues
-from eyas.codegen.gpu.thread_tile import ThreadTile
+from eyas.codegen.gpu.thread_tile import Ahead, ThreadTile, points_along
+
+# Shares that each thread joins for itself, instead of waiting for others to do it.
+_READ_BY_ALL = 8
 
 
 class Team:
-    """`size` threads with neighbouring numbers; this one has the number `rank` among them."""
+    """`size` threads with neighbouring numbers; this one has the number `rank` among them. `lanes` neighbours can be
+    asked for what they have in registers; 1: none."""
 
-    def __init__(self, memory: Memory, size: int):
+    def __init__(self, memory: Memory, size: int, lanes: int = 1):
         at = memory.at
-        self.memory, self.size = memory, size
+        self.memory, self.size, self.subgroup = memory, size, lanes
+        self.lanes = min(size, lanes)
         alone = size == 1
         self.rank = at.index(0) if alone else arith.RemUIOp(at.thread, at.index(size)).result
         self._shares: dict[tuple[int, str], SharedValues] = {}
@@ -32,6 +39,33 @@ class Team:
         here together."""
         if self.size == 1:
             return share
+        near = all(isinstance(value.type, mlir.F32Type) or _is_i32(value.type) for value in share)
+        reach = self.lanes if near else 1
+        if reach > 1:
+            share = self._join_lanes(joint, share)
+        return share if reach == self.size else self._join_shares(joint, share, reach)
+
+    def _join_lanes(self, joint: Joint, share: list[mlir.Value]) -> list[mlir.Value]:
+        """What neighbours in registers have together, for each of them."""
+        at, reach = self.memory.at, 1
+        i32 = mlir.IntegerType.get_signless(32)
+        while reach < self.lanes:
+            offset, width = (at.constant(i32, value) for value in (reach, self.subgroup))
+            others = [gpu.ShuffleOp(one, offset, width, gpu.ShuffleMode.XOR).shuffleResult for one in share]
+            left, right = share, others
+            if joint.in_order:
+                bit = arith.AndIOp(self.rank, at.index(reach)).result
+                is_left = arith.CmpIOp(arith.CmpIPredicate.eq, bit, at.index(0)).result
+                pairs = list(zip(share, others, strict=True))
+                left = [arith.SelectOp(is_left, mine, theirs).result for mine, theirs in pairs]
+                right = [arith.SelectOp(is_left, theirs, mine).result for mine, theirs in pairs]
+            share = joint.join(self.memory, left, right)
+            reach *= 2
+        return share
+
+    def _join_shares(self, joint: Joint, share: list[mlir.Value], lanes: int) -> list[mlir.Value]:
+        """What groups of `lanes` threads, which have the same share each, have together. All threads of the workgroup
+        come here together."""
         at = self.memory.at
         places = [self._place(number, value.type) for number, value in enumerate(share)]
 
@@ -44,18 +78,23 @@ class Team:
 
         store(share)
         gpu.BarrierOp()
-        reach = 1  # neighbours first, so that what is joined always comes in the order of the threads
-        while reach < self.size:
-            left = arith.AndIOp(self.rank, at.index(2 * reach - 1)).result
-            active = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, left, at.index(0)).result)
-            with mlir.InsertionPoint(active.then_block):
-                other = arith.AddIOp(at.thread, at.index(reach)).result
-                store(joint.join(self.memory, load(at.thread), load(other)))
-                scf.YieldOp([])
-            gpu.BarrierOp()
-            reach *= 2
         first = arith.SubIOp(at.thread, self.rank).result
-        total = load(first)
+        if self.size // lanes <= _READ_BY_ALL:
+            total = load(first)
+            for number in range(lanes, self.size, lanes):
+                total = joint.join(self.memory, total, load(arith.AddIOp(first, at.index(number)).result))
+        else:
+            reach = lanes  # neighbours first, so that what is joined always comes in the order of the threads
+            while reach < self.size:
+                left = arith.AndIOp(self.rank, at.index(2 * reach - 1)).result
+                active = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, left, at.index(0)).result)
+                with mlir.InsertionPoint(active.then_block):
+                    other = arith.AddIOp(at.thread, at.index(reach)).result
+                    store(joint.join(self.memory, load(at.thread), load(other)))
+                    scf.YieldOp([])
+                gpu.BarrierOp()
+                reach *= 2
+            total = load(first)
         gpu.BarrierOp()  # before the memory is used again
         return total
 
@@ -82,15 +121,26 @@ class TeamTile(ThreadTile):
         assert joint is not None, "the strategy checked this"
         outer = self._loads(block)
         olds = [old[0][0] for old in self._initial(statement, block, outer)]
-        sizes = [self.nest.loops[loop] for loop in statement.reductions]
+        *others, along = statement.reductions
+        points = points_along(self.nest, along)
+        last = self.nest.loops[along]
+        sizes = [*(self.nest.loops[loop] for loop in others), Size(last.factor // points, last.symbols)]
 
         def step(number: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+            """Neighbours, one after the other, loaded at once."""
             indices = list(block.indices)
             for loop, index in zip(statement.reductions, decode(self.memory, number, sizes), strict=True):
                 indices[loop] = index
-            inner = Block(indices, 1, 1, None)
-            values = self._apply(statement, inner, self._loads(inner, outer), made, [[[one]] for one in carried])
-            return [value[0][0] for value in values]
+            first = self.memory.multiply(indices[along], points)
+            ahead = Ahead(along, points)
+            for lane in range(points):
+                self._ahead = replace(ahead, step=lane) if points > 1 else None
+                indices[along] = self.memory.add(first, self.at.index(lane))
+                inner = Block(list(indices), 1, 1, None)
+                values = self._apply(statement, inner, self._loads(inner, outer), made, [[[one]] for one in carried])
+                carried = [value[0][0] for value in values]
+            self._ahead = None
+            return carried
 
         first = joint.first(self.memory, olds)
         share = self._share(self.memory.size(product(sizes)), joint.in_order, first, step)
@@ -119,3 +169,7 @@ def why_not_together(nest: Nest) -> str | None:
     if first.body is not None and any(op.operation.name == "cf.assert" for op in first.body.operations):
         return "it asserts something of each element"
     return None
+
+
+def _is_i32(type_: mlir.Type) -> bool:
+    return isinstance(type_, mlir.IntegerType) and type_.width == 32

@@ -74,7 +74,7 @@ class Spirv(Backend):
             name = mlir.StringAttr(function.attributes["sym_name"]).value
             raise TargetError(
                 f"dispatch '{name}' goes around its loops {trips} times, and the driver of this device ends them after "
-                f"{target.max_iterations} rounds without saying so: use a newer one (Mesa 25 and later have no such limit)"
+                f"{target.max_iterations} rounds without saying so; Mesa 25 and later have no such limit"
             )
         return function, lowered, strategy, rejected
 

@@ -42,6 +42,8 @@ class RowKnobs:
     threads: int
     team: int
     """Threads that share a row; a workgroup has `threads / team` rows at a time."""
+    lanes: int
+    """Threads of a subgroup, which hand values to each other; 1: they do not."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class Rows(KernelStrategy):
             threads //= 2
         if (needed := local_bytes(kernel, threads // team, threads)) > target.shared_bytes:
             return f"a row needs {needed} bytes of shared memory, the device has {target.shared_bytes}"
-        return cls(kernel, RowKnobs(threads, team))
+        lanes = target.subgroup if target.has("subgroup-shuffle") and threads % target.subgroup == 0 else 1
+        return cls(kernel, RowKnobs(threads, team, lanes))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -84,7 +87,7 @@ class Rows(KernelStrategy):
 
     @classmethod
     def check(cls, kernel: Kernel, knobs: RowKnobs) -> str | None:
-        if (problem := check_powers_of_two(threads=knobs.threads, team=knobs.team)) is not None:
+        if (problem := check_powers_of_two(threads=knobs.threads, team=knobs.team, lanes=knobs.lanes)) is not None:
             return problem
         return f"team is {knobs.team}; it must be at most threads" if knobs.team > knobs.threads else None
 
@@ -96,7 +99,7 @@ class Rows(KernelStrategy):
         at, kernel, teams = interface, self.kernel, self.knobs.threads // self.knobs.team
         slot = arith.DivUIOp(at.thread, at.index(self.knobs.team)).result if teams > 1 else None
         memory = Memory(kernel, interface, teams, slot)
-        team = Team(memory, self.knobs.team)
+        team = Team(memory, self.knobs.team, self.knobs.lanes)
         rows = memory.size(_rows(kernel))
         first = arith.MulIOp(at.ids[0], at.index(teams)).result
         stride = arith.MulIOp(gpu.grid_dim(gpu.Dimension.x), at.index(teams)).result
