@@ -24,6 +24,12 @@ class Memory(values.Memory):
         self.at: Interface = interface
         self.slots, self.slot = slots, slot
         self._locals: dict[int, mlir.Value] = {}
+        self.starts: dict[int, dict[int, mlir.Value]] = {}
+        """Of storages that hold a part of something: where it begins along some loops."""
+
+    def index_in(self, storage: Storage, loop: int, index: mlir.Value) -> mlir.Value:
+        start = self.starts.get(id(storage), {}).get(loop)
+        return super().index_in(storage, loop, index) if start is None else arith.SubIOp(index, start).result
 
     def load(
         self, storage: Storage, address: mlir.Value, width: int, stride: Size, mask: mlir.Value | None

@@ -9,7 +9,8 @@ from eyas.codegen.gpu.strategies.contraction import Contraction
 from eyas.codegen.gpu.strategies.loops import Loops
 from eyas.codegen.gpu.strategies.points import Points
 from eyas.codegen.gpu.strategies.rows import Rows
+from eyas.codegen.gpu.strategies.transposes import Transposes
 
-STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Points, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Transposes, Points, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]

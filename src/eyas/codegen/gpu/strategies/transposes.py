@@ -1,0 +1,218 @@
+"""Elementwise ops that read an operand across the direction in which they write: transposes, layout changes.
+
+A workgroup has a square of two loops, one along which the operand's elements are neighbours and one along which the
+result's are. Threads first load the square in the operand's direction into shared memory, then go through it in the
+result's: memory is read and written in whole lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, gpu, scf
+
+from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.kernel import Access, Kernel, Nest, Storage
+from eyas.codegen.common.sizes import ONE, ZERO, Size, product
+from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.common.traffic import element_bytes
+from eyas.codegen.gpu.interface import Interface
+from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.points import decode, each, fits_a_grid
+from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
+from eyas.targets import Target
+from eyas.targets.gpu import GpuTarget
+
+_THREADS = 256
+_SIDES = (64, 32)
+# Squares that fill less than this part of the extents waste more than they save.
+_FULL = 0.5
+
+
+@dataclass(frozen=True)
+class TransposeKnobs:
+    threads: int
+    side: int
+    """Points of both loops that a workgroup has."""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The loop along which results are neighbours, and the operands whose neighbours are along another one."""
+
+    written: int
+    read: int
+    sources: tuple[Access, ...]
+
+
+@dataclass(frozen=True)
+class Transposes(KernelStrategy):
+    name: ClassVar[str] = "transposes"
+    knobs_type: ClassVar[type] = TransposeKnobs
+    knobs: TransposeKnobs
+
+    @classmethod
+    def choose(cls, found: Analysis, target: Target) -> Transposes | str:
+        assert isinstance(target, GpuTarget)
+        if not target.facts.shared_is_near:
+            return "shared memory is no nearer than other memory"
+        kernel = cls.kernel_of(found)
+        if isinstance(kernel, str):
+            return kernel
+        nest, crossing = kernel.nests[0], _crossing_of(kernel)
+        threads = min(_THREADS, target.max_threads)
+        for side in _SIDES:
+            filled = _filled(nest.loops[crossing.written], side) * _filled(nest.loops[crossing.read], side)
+            if filled >= _FULL and _shared_bytes(crossing, side) <= target.shared_bytes:
+                return cls(kernel, TransposeKnobs(threads, side))
+        return "too few points along one of both directions"
+
+    @classmethod
+    def kernel_of(cls, found: Analysis) -> Kernel | str:
+        kernel = found.plain
+        if isinstance(kernel, str):
+            return NO_NESTS
+        if len(kernel.nests) != 1 or kernel.steps is not None or kernel.nests[0].reductions:
+            return "not a single loop nest without sums"
+        if kernel.nests[0].guards:
+            return TILES_STICK_OUT
+        crossing = crossing_of(kernel.nests[0])
+        return crossing if isinstance(crossing, str) else kernel
+
+    @classmethod
+    def check(cls, kernel: Kernel, knobs: TransposeKnobs) -> str | None:
+        if (problem := check_powers_of_two(threads=knobs.threads, side=knobs.side)) is not None:
+            return problem
+        return f"side is {knobs.side}; it must be at most threads" if knobs.side > knobs.threads else None
+
+    @property
+    def workgroups(self) -> Sequence[tuple[Size, int]]:
+        """Of everything else, and of both loops."""
+        nest, crossing = self.kernel.nests[0], _crossing_of(self.kernel)
+        others = product([nest.loops[loop] for loop in _others(nest, crossing)])
+        return [(others, 1), *((nest.loops[loop], self.knobs.side) for loop in (crossing.written, crossing.read))]
+
+    def emit(self, interface: Interface) -> None:
+        at, memory, side = interface, Memory(self.kernel, interface), self.knobs.side
+        nest, crossing = self.kernel.nests[0], _crossing_of(self.kernel)
+        corner = {
+            loop: arith.MulIOp(at.ids[axis], at.index(side)).result
+            for axis, loop in ((1, crossing.written), (2, crossing.read))
+        }
+        squares = {id(source): _square(nest, crossing, source, side) for source in crossing.sources}
+        for near in squares.values():
+            memory.starts[id(near.storage)] = corner
+        closer = nest.map_accesses(lambda access: squares.get(id(access), access))
+        tile = ThreadTile(memory, closer)
+
+        def run(number: mlir.Value) -> None:
+            indices: list[mlir.Value | None] = [None] * len(nest.loops)
+            others = _others(nest, crossing)
+            for loop, index in zip(others, decode(memory, number, [nest.loops[one] for one in others]), strict=True):
+                indices[loop] = index
+
+            def load(at_point: list[mlir.Value | None]) -> None:
+                for source in crossing.sources:
+                    mover = _copy(memory, nest, source, squares[id(source)])
+                    mover.run(Block(at_point, 1, 1, None))
+
+            self._walk(memory, indices, corner, (crossing.written, crossing.read), load)
+            gpu.BarrierOp()
+            finish = (crossing.read, crossing.written)
+            self._walk(memory, indices, corner, finish, lambda one: tile.run(Block(one, 1, 1, None)))
+            gpu.BarrierOp()
+
+        others, _ = self.workgroups[0]
+        if fits_a_grid(others, 1):
+            run(at.ids[0])
+        else:
+            each(at.ids[0], memory.size(others), gpu.grid_dim(gpu.Dimension.x), run)
+
+    def _walk(
+        self,
+        memory: Memory,
+        indices: list[mlir.Value | None],
+        corner: dict[int, mlir.Value],
+        loops: tuple[int, int],
+        run: Callable[[list[mlir.Value | None]], None],
+    ) -> None:
+        """Threads side by side along the second of the loops, one line of the square after the other."""
+        at, side, nest = memory.at, self.knobs.side, self.kernel.nests[0]
+        slow, fast = loops
+        across = arith.RemUIOp(at.thread, at.index(side)).result
+        line = arith.DivUIOp(at.thread, at.index(side)).result
+        lines = at.threads // side
+        fast_index = arith.AddIOp(corner[fast], across).result
+        for number in range(0, side, lines):
+            position = arith.AddIOp(corner[slow], memory.add(line, at.index(number))).result
+            point = list(indices)
+            point[slow], point[fast] = position, fast_index
+            conditions = [
+                arith.CmpIOp(arith.CmpIPredicate.ult, index, memory.size(nest.loops[loop])).result
+                for loop, index in ((slow, position), (fast, fast_index))
+                if (nest.loops[loop].static or 1) % side
+            ]
+            if not conditions:
+                run(point)
+                continue
+            inside = conditions[0] if len(conditions) == 1 else arith.AndIOp(*conditions).result
+            branch = scf.IfOp(inside)
+            with mlir.InsertionPoint(branch.then_block):
+                run(point)
+                scf.YieldOp([])
+
+
+def crossing_of(nest: Nest) -> Crossing | str:
+    """Along which two loops a nest reads and writes, or why these are not two."""
+    written = contiguous_loop(nest, nest.parallel)
+    if written is None:
+        return "no loop along which results are neighbours"
+    inputs = [one for statement in nest.statements for one in statement.inputs if isinstance(one, Access)]
+    single = [one for one in inputs if not isinstance(one.otherwise, Access)]
+    across = [one for one in single if one.strides[written] not in (ZERO, ONE)]
+    for read in (loop for loop in nest.parallel if loop != written):
+        sources = tuple(one for one in across if one.strides[read] == ONE)
+        if sources:
+            return Crossing(written, read, sources)
+    return "what is read lies in the direction in which is written"
+
+
+def _crossing_of(kernel: Kernel) -> Crossing:
+    crossing = crossing_of(kernel.nests[0])
+    assert isinstance(crossing, Crossing)
+    return crossing
+
+
+def _others(nest: Nest, crossing: Crossing) -> list[int]:
+    return [loop for loop in nest.parallel if loop not in (crossing.written, crossing.read)]
+
+
+def _square(nest: Nest, crossing: Crossing, source: Access, side: int) -> Access:
+    """Shared memory for an operand's square; lines are one element longer, so that columns lie in different banks."""
+    strides = [ZERO] * len(nest.loops)
+    strides[crossing.written], strides[crossing.read] = Size(side + 1), ONE
+    return Access(Storage("square", source.storage.element, (Size(side), Size(side + 1))), (), tuple(strides))
+
+
+def _copy(memory: Memory, nest: Nest, source: Access, target: Access) -> ThreadTile:
+    """A nest that moves an operand into its square."""
+    statement = replace(
+        nest.statements[0], body=None, inputs=(source,), outputs=(target,), inits=(None,), reductions=()
+    )
+    return ThreadTile(memory, Nest(nest.loops, (statement,)))
+
+
+def _filled(extent: Size, side: int) -> float:
+    """The part of an extent's squares that has points."""
+    if not extent.static:
+        return 1.0 if extent.static is None else 0.0
+    return extent.static / (-(-extent.static // side) * side)
+
+
+def _shared_bytes(crossing: Crossing, side: int) -> int:
+    return sum(side * (side + 1) * element_bytes(source.storage.element) for source in crossing.sources)
