@@ -39,6 +39,8 @@ FLOATS = {
     # Without NaN and infinities: what is too large becomes the largest, NaN becomes zero.
     "f4e2m1": FloatFormat(2, 1, 1, 0x7, None, None),
 }
+HALF = FloatFormat(5, 10, 15, 0x7BFF, 0x7C00, 0x7E00)
+"""f16, for devices that have none: `decode_float` and `encode_float` take it as they take any other."""
 # Name -> (bits, signed).
 INTEGERS = {"i4": (4, True), "u4": (4, False), "i2": (2, True), "u2": (2, False)}
 # An exponent alone: 2^(code - 127), 0xFF is NaN.
@@ -59,7 +61,12 @@ def decode(name: str, bits: mlir.Value) -> mlir.Value:
         # The smallest is below the normal f32.
         plain = i.select(i.compare("eq", code, 0), 0x00400000, i.shl(code, 23))
         return arith.bitcast(mlir.F32Type.get(), i.select(i.compare("eq", code, 0xFF), 0x7FC00000, plain))
-    kind = FLOATS[name]
+    return decode_float(FLOATS[name], code)
+
+
+def decode_float(kind: FloatFormat, code: mlir.Value) -> mlir.Value:
+    """The f32 that an i32 stands for; bits above the type's width are ignored."""
+    i = _Integers(32)
     mantissa, sign_place = kind.mantissa_bits, kind.width - 1
     code = i.and_(code, (1 << kind.width) - 1)
     magnitude = i.and_(code, (1 << sign_place) - 1)
@@ -91,7 +98,11 @@ def encode(name: str, value: mlir.Value, saturate: bool = False, rounding: str =
     value = _as_f32(value)
     if name == SCALE:
         return _encode_scale(value, saturate, rounding)
-    kind = FLOATS[name]
+    return arith.trunci(mlir.IntegerType.get_signless(8), encode_float(FLOATS[name], value, saturate))
+
+
+def encode_float(kind: FloatFormat, value: mlir.Value, saturate: bool = False) -> mlir.Value:
+    """The i32 that stands for the number nearest to an f32."""
     places, bias = 23, 127
     i = _Integers(32)
     mantissa = kind.mantissa_bits
@@ -123,7 +134,7 @@ def encode(name: str, value: mlir.Value, saturate: bool = False, rounding: str =
         code = i.select(is_nan, kind.nan, code)
     else:
         code = i.or_(i.select(is_nan, kind.nan, code), sign)
-    return arith.trunci(mlir.IntegerType.get_signless(8), code)
+    return code
 
 
 def _as_f32(value: mlir.Value) -> mlir.Value:

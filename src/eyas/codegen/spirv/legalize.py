@@ -12,8 +12,9 @@ from eyas.codegen.common.passes.guard_conversions import GuardConversions
 from eyas.codegen.common.passes.guard_division import GuardDivision
 from eyas.codegen.common.passes.guard_powers import GuardPowers
 from eyas.codegen.common.passes.guard_shifts import GuardShifts
-from eyas.codegen.spirv.bfloats import store_bfloats_as_integers
 from eyas.codegen.spirv.complex_pairs import split_complex_numbers
+from eyas.codegen.spirv.fit import check_types, has_halves
+from eyas.codegen.spirv.narrow_floats import hold_as_integers
 from eyas.codegen.spirv.rotate_whiles import rotate_whiles
 from eyas.ir import run_upstream
 from eyas.ir.walk import find_ops
@@ -22,7 +23,7 @@ from eyas.targets.gpu import GpuTarget
 
 def legalize(module: mlir.Module, target: GpuTarget) -> None:
     """Guards undefined results, expands functions, and rounds narrow floats after each op."""
-    del target
+    check_types(module, target)
     split_complex_numbers(module)
     for guard in (GuardDivision(), GuardPowers(), GuardShifts(), GuardConversions()):
         guard.run(module)
@@ -34,7 +35,7 @@ def legalize(module: mlir.Module, target: GpuTarget) -> None:
     run_upstream(module, "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
     keep_roundings(module)
     run_upstream(module, "arith-expand{include-bf16=true}")
-    store_bfloats_as_integers(module)
+    hold_as_integers(module, halves=not has_halves(target))
     _widen_flags(module)
     rotate_whiles(module)
     run_upstream(module, "cse,canonicalize{top-down=false},cse")

@@ -10,6 +10,7 @@ from eyas.codegen.common.sizes import Size
 from eyas.codegen.spirv.conversion import convert, serialize
 from eyas.codegen.spirv.decorate import decorate, mark_contractions
 from eyas.codegen.spirv.environment import target_environment
+from eyas.codegen.spirv.fit import fit_to_target
 from eyas.codegen.spirv.interface import bind_arguments
 from eyas.codegen.spirv.legalize import legalize
 from eyas.codegen.spirv.needs import Uses, needs_of, settle_triple
@@ -52,6 +53,7 @@ def _lowered(module: mlir.Module, target: GpuTarget) -> SpirvCode:
     legalize(module, target)
     uses = Uses.of(kernel)
     interface = bind_arguments(kernel, target)
+    fit_to_target(module, target)
     mark_contractions(module)
     made = convert(module, target_environment(target, bool(uses.matrices)))
     float_controls = target.has("float-controls")
