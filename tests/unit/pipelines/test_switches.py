@@ -127,6 +127,7 @@ LOWERING = {
     "outline-dispatches",
     "convert-flow-to-stream",
     "convert-stream-to-hal",
+    "note-alignment",
     "select-strategies",
     "note-work",
     "verify-schedules",
