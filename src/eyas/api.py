@@ -37,6 +37,7 @@ def compile(
     disable: Sequence[str] = (),
     dump_phases: str | Path | None = None,
     max_arena_bytes: int = 0,
+    precision: str | None = None,
     progress: bool | None = None,
     cache: bool = True,
 ) -> Module:
@@ -47,10 +48,12 @@ def compile(
     which of their sizes may change (`torch.export.Dim`s, or names for ONNX). `carry` keeps arguments inside: {0: 0}
     means that argument 0 starts as its example and is replaced by result 0 after each call. `disable` leaves passes or
     strategies out, `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory
-    for intermediate values. `progress` shows it on stderr: None means when that is a terminal. Without `cache` nothing
-    that was compiled before is used or kept. Several targets give one module with a variant for each, of which the best
-    that a machine can run is chosen when it is loaded. A module for another machine can only be saved. Without `device`
-    a module for CPUs is loaded on this one's, a module for GPUs on the first.
+    for intermediate values. `precision="f16"` (or "bf16") has a model in f32 multiply and remember in f16 and add up in
+    f32, with arguments and results as they were; `eyas.verify` says what that does to it. `progress` shows it on
+    stderr: None means when that is a terminal. Without `cache` nothing that was compiled before is used or kept.
+    Several targets give one module with a variant for each, of which the best that a machine can run is chosen when it
+    is loaded. A module for another machine can only be saved. Without `device` a module for CPUs is loaded on this
+    one's, a module for GPUs on the first.
 
         module = eyas.compile(model, (x,))
         module(x); module.save("model.eyas")
@@ -77,6 +80,7 @@ def compile(
         parse_targets(target),
         tuple(disable),
         max_arena_bytes,
+        precision,
     )
     shown = _progress(sys.stderr.isatty() if progress is None else progress)
     services = Services(open_store() if cache else None, dump=Path(dump_phases) if dump_phases else None)

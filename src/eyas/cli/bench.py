@@ -12,6 +12,7 @@ from eyas.cli.common import (
     DEVICE_HELP,
     ENTRY_HELP,
     INPUT_HELP,
+    PRECISION_HELP,
     TARGET_HELP,
     VARIANT_HELP,
     choose_entry,
@@ -36,6 +37,7 @@ def command(
     input: Annotated[list[str] | None, typer.Option("-i", "--input", help=INPUT_HELP)] = None,
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
+    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
@@ -50,7 +52,7 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="All numbers as JSON.")] = False,
 ) -> None:
     """Measure a module: median, spread, and GFLOP/s where known."""
-    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant)
+    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant, precision=precision)
     function = choose_entry(loaded, entry)
     inputs = make_inputs(input or [], loaded.functions[function].signature)
     times = measure(loaded, inputs, runs, function)

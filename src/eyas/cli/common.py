@@ -30,6 +30,9 @@ TARGET_HELP = "What a model is compiled for; see `eyas targets`. [default: this 
 DEVICE_HELP = (
     "vulkan:1 or the like; see `eyas devices`. [default: the CPU; for what is compiled for GPUs alone the first]"
 )
+PRECISION_HELP = (
+    "f16 or bf16: what a model in f32 multiplies and remembers in; sums stay in f32. [default: the model's]"
+)
 VARIANT_HELP = "Of a module with several: a target, or a part of it. [default: the best that runs here]"
 
 
@@ -40,13 +43,15 @@ def open_module(
     quiet: bool = False,
     target: str = "",
     variant: str | None = None,
+    precision: str | None = None,
 ) -> Module:
     """A `.eyas` file, or a model that is compiled first."""
     if not path.is_file():
         raise EyasError(f"no such file: '{path}'")
     if path.suffix.lower() not in MODEL_ENDINGS:
-        if target:
-            raise UsageError(f"--target {target}: '{path}' is compiled already; give the model that it was made from")
+        if target or precision:
+            asked = f"--target {target}" if target else f"--precision {precision}"
+            raise UsageError(f"{asked}: '{path}' is compiled already; give the model that it was made from")
         from eyas.runtime import load
 
         return load(path, device=device, threads=threads, variant=variant)
@@ -54,8 +59,8 @@ def open_module(
         raise UsageError(f"--variant {variant}: '{path}' is a model, which is compiled for one target")
     from eyas.api import compile
 
-    shown = False if quiet else None
-    return compile(str(path), device=device, threads=threads, target=target or "llvm-cpu", progress=shown)
+    options: dict[str, Any] = {"device": device, "threads": threads, "precision": precision}
+    return compile(str(path), target=target or "llvm-cpu", progress=False if quiet else None, **options)
 
 
 ENTRY_HELP = "Which entry point to call. [default: main, or the only one]"

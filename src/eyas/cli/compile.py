@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import example_inputs, print_json, show_bytes
+from eyas.cli.common import PRECISION_HELP, example_inputs, print_json, show_bytes
 from eyas.errors import EyasError, UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def command(
     ] = None,
     disable: Annotated[list[str] | None, typer.Option(help="A pass or strategy to leave out; may be repeated.")] = None,
     max_arena: Annotated[int, typer.Option(help="Cap on bytes of intermediate values; 0 for none.")] = 0,
+    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
     external_weights: Annotated[
         Path | None, typer.Option(help="Write weights to this safetensors file, which stays beside the module.")
     ] = None,
@@ -67,6 +68,7 @@ def command(
         targets=parse_targets(target or "llvm-cpu"),
         disable=tuple(disable or ()),
         max_arena_bytes=max_arena,
+        precision=precision,
         after=after,
         last=last,
         external_weights=external_weights,

@@ -13,6 +13,7 @@ from eyas.cli.common import (
     DEVICE_HELP,
     ENTRY_HELP,
     INPUT_HELP,
+    PRECISION_HELP,
     TARGET_HELP,
     choose_entry,
     make_inputs,
@@ -36,6 +37,7 @@ def command(
     input: Annotated[list[str] | None, typer.Option("-i", "--input", help=INPUT_HELP)] = None,
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
+    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
     runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into two seconds]")] = None,
@@ -55,7 +57,7 @@ def command(
 
     _check_files(json, html, trace)
     before = read_report(Path(against)) if against else None
-    loaded = open_module(model, device, threads, quiet=json == "-", target=target)
+    loaded = open_module(model, device, threads, quiet=json == "-", target=target, precision=precision)
     function = choose_entry(loaded, entry)
     inputs = make_inputs(input or [], loaded.functions[function].signature)
     report, events = explain(loaded, inputs, function, runs=runs, measure_machine=measure, name=str(model))

@@ -11,6 +11,7 @@ from eyas.cli.common import (
     DEVICE_HELP,
     ENTRY_HELP,
     INPUT_HELP,
+    PRECISION_HELP,
     TARGET_HELP,
     VARIANT_HELP,
     choose_entry,
@@ -36,6 +37,7 @@ def command(
     ] = None,
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
+    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
     device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
@@ -44,7 +46,7 @@ def command(
     """Call a module with arrays."""
     import numpy as np
 
-    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant)
+    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant, precision=precision)
     call = loaded.functions[choose_entry(loaded, entry)]
     inputs = make_inputs(input or [], call.signature)
     if not input and inputs and not json:

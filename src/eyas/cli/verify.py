@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import DEVICE_HELP, INPUT_HELP, MODEL_ENDINGS, TARGET_HELP, make_inputs, note, print_json
+from eyas.cli.common import (
+    DEVICE_HELP,
+    INPUT_HELP,
+    MODEL_ENDINGS,
+    PRECISION_HELP,
+    TARGET_HELP,
+    make_inputs,
+    note,
+    print_json,
+)
 from eyas.errors import EyasError, UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "verify"
 _WIDTH_IN_PIPES = 10_000  # as wide as the longest name
+_WORST = 20
 
 
 def command(
@@ -33,8 +43,14 @@ def command(
     no_reproducer: Annotated[bool, typer.Option("--no-reproducer", help="Write none.")] = False,
     rtol: Annotated[float | None, typer.Option(help="Of a layer's scale. [default: by type, 1e-4 for f32]")] = None,
     atol: Annotated[float | None, typer.Option(help="[default: by type, 1e-6 for f32; integers are exact]")] = None,
-    worst: Annotated[int, typer.Option(min=0, help="Show so many layers, the worst first; 0 for all in order.")] = 0,
+    worst: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Show so many layers, the worst first; 0 for all in order. [default: 0; with --precision 20]"
+        ),
+    ] = None,
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
+    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
     disable: Annotated[list[str] | None, typer.Option(help="A pass or strategy to leave out; may be repeated.")] = None,
     device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
@@ -63,15 +79,16 @@ def command(
             note(f"no --input: random numbers are used, from seed {seed}")
         return make_inputs(input or [], to_program_signature(program.signature), seed)
 
-    build = Build(device, threads, tuple(disable or ()), workers, runs, Target.parse(target or "llvm-cpu"))
+    build = Build(device, threads, tuple(disable or ()), workers, runs, Target.parse(target or "llvm-cpu"), precision)
     with _progress(json) as say:
         say("loading")
         source = open_source(str(model), (), {}, None, build)
-        report = run(source, arrays, build, Tolerance(rtol, atol), bisect, folder, say)
+        report = run(source, arrays, build, Tolerance(rtol, atol, precision), bisect, folder, say)
     if json:
         print_json(report.to_json())
     else:
-        _print(report, worst)
+        # Of a program that is right in f32 the question is where it loses.
+        _print(report, worst if worst is not None else _WORST if precision else 0)
     raise typer.Exit(0 if report.ok else 1)
 
 

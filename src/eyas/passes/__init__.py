@@ -85,6 +85,7 @@ PASSES: dict[str, str] = {
     "drop-unused-results": "passes.input.drop_unused_results",
     "externalize-parameters": "passes.input.externalize_parameters",
     "hold-small-types": "passes.input.hold_small_types",
+    "lower-precision": "passes.optimize.lower_precision",
     "narrow-contractions": "passes.optimize.narrow_contractions",
     "fold-size-casts": "passes.input.fold_size_casts",
     "hoist-sizes": "passes.input.hoist_sizes",

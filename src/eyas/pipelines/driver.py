@@ -168,4 +168,5 @@ def _cache(request: Request, services: Services) -> ModuleCache | None:
     """Where whole modules are kept: those that begin as a model, and are one file."""
     if request.after is not None or request.external_weights is not None:
         return None
-    return ModuleCache.of(services.store, request.targets, request.disable, request.max_arena_bytes)
+    options = (request.disable, request.max_arena_bytes, request.precision)
+    return ModuleCache.of(services.store, request.targets, options)

@@ -44,6 +44,7 @@ def manifest_of(compilation: Compilation) -> dict[str, Any]:
             "compiler": f"eyas {__version__}",
             "target": str(compilation.options.target),
             "disabled": list(compilation.options.disable),
+            "precision": compilation.options.precision,
             "source": str(program.source),
             "source_digest": program.digest,
         },

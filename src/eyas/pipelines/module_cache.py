@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from eyas.cache.compiler import Compiler, this_compiler
 from eyas.cache.digest import key_of
@@ -21,16 +21,15 @@ class ModuleCache:
 
     store: Store
     compiler: Compiler
-    options: tuple[tuple[str, ...], tuple[str, ...], int]
+    options: tuple[Any, ...]
+    """Targets, and what else a compilation was asked for."""
 
     @staticmethod
-    def of(
-        store: Store | None, targets: Sequence[Target], disable: Sequence[str], max_arena_bytes: int
-    ) -> ModuleCache | None:
+    def of(store: Store | None, targets: Sequence[Target], options: tuple[Any, ...]) -> ModuleCache | None:
         compiler = this_compiler() if store is not None else None
         if store is None or compiler is None:
             return None
-        return ModuleCache(store, compiler, (tuple(map(str, targets)), tuple(disable), max_arena_bytes))
+        return ModuleCache(store, compiler, (tuple(map(str, targets)), *options))
 
     def find(self, fingerprint: str) -> IO[bytes] | None:
         """The module that a model with this digest was compiled to."""

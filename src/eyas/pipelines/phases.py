@@ -33,6 +33,7 @@ OPTIONAL_PASSES = (
     "evaluate-constants",
     "compose-copies",
     "fuse-attention",
+    "lower-precision",
     "unify-dimensions",
     "fold-index-ranges",
     "form-dispatches",
@@ -117,12 +118,22 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("compose-copies"),
         Upstream("canonicalize,cse"),
         _make("fuse-attention", target=options.target),
+        *_lower_precision(options),
     ]
+
+
+def _lower_precision(options: Options) -> list[Pass | Upstream]:
+    """Last, on what runs and not on what was written; then weights are rounded, once."""
+    if options.precision is None or "lower-precision" in options.disable:
+        return []
+    lower = _make("lower-precision", target=options.target, to=options.precision)
+    return [lower, Upstream("canonicalize,cse"), _make("evaluate-constants"), Upstream("canonicalize,cse")]
 
 
 def _change_filters(options: Options) -> list[Pass | Upstream]:
     """What filters go through in `evaluate-constants`; in each call it would cost more than it saves."""
-    has_transforms = "transforms" in backend_of(options.target).switches
+    # Transforms of narrow numbers lose more than a product of them does.
+    has_transforms = "transforms" in backend_of(options.target).switches and options.precision is None
     return [_make("fold-scales"), *([_make("winograd", target=options.target)] if has_transforms else [])]
 
 

@@ -51,13 +51,19 @@ _DESCRIPTIONS = {
 }
 
 
+PRECISIONS = ("f16", "bf16")
+"""Types that programs in f32 may be lowered to; see `lower-precision`."""
+
+
 @dataclass(frozen=True)
 class Options:
-    """What the passes of one target's compilation are told. `disable` names passes and strategies to leave out."""
+    """What the passes of one target's compilation are told. `disable` names passes and strategies to leave out;
+    `precision` is one of `PRECISIONS`, None for what the model has."""
 
     target: Target = field(default_factory=Target.host)
     disable: tuple[str, ...] = ()
     max_arena_bytes: int = 0
+    precision: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ class Request:
     targets: tuple[Target, ...] = field(default_factory=lambda: (Target.host(),))
     disable: tuple[str, ...] = ()
     max_arena_bytes: int = 0
+    precision: str | None = None
     after: Phase | None = None
     last: Phase = Phase.VM
     external_weights: Path | None = None
@@ -85,6 +92,8 @@ class Request:
     def __post_init__(self) -> None:
         if not self.targets:
             raise UsageError("a compilation needs at least one target")
+        if self.precision not in (None, *PRECISIONS):
+            raise UsageError(f"precision '{self.precision}' is none of {', '.join(PRECISIONS)}")
 
     @property
     def phases(self) -> list[Phase]:
@@ -98,7 +107,7 @@ class Request:
 
     def options(self, target: Target) -> Options:
         """What the passes are told when they compile for one of the targets."""
-        return Options(target, self.disable, self.max_arena_bytes)
+        return Options(target, self.disable, self.max_arena_bytes, self.precision)
 
 
 class Watcher:

@@ -26,6 +26,7 @@ WITHOUT = {
     "compose-copies": "filters of a training step are transposed, flipped and cut one after the other",
     "fuse-attention": "the scores of attention are written to memory and read again, by a dispatch for each product and"
     " softmax",
+    "lower-precision": "with `precision=` everything is computed in f32 all the same",
     "unify-dimensions": "dynamic dimensions that are equal are not seen to be",
     "fold-index-ranges": "comparisons of indices with bounds that always hold are computed",
     "form-dispatches": "each op is a dispatch of its own",

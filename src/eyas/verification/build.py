@@ -29,12 +29,14 @@ class Build:
     workers: int = 0
     runs: int = 1
     target: Target = field(default_factory=Target.host)
+    precision: str | None = None
 
     @property
     def flags(self) -> list[str]:
-        """What tells a command to compile for the same target and to run on the same device."""
+        """What tells a command to compile for the same target in the same precision and to run on the same device."""
         target = [] if self.target == Target.host() else [f"--target {shlex.quote(str(self.target))}"]
-        return target + ([] if self.device is None else [f"--device {shlex.quote(self.device)}"])
+        precision = [] if self.precision is None else [f"--precision {self.precision}"]
+        return target + precision + ([] if self.device is None else [f"--device {shlex.quote(self.device)}"])
 
     @property
     def plain(self) -> Build:
@@ -62,7 +64,7 @@ class Build:
 
     def _request(self, program: ImportedProgram, disable: Sequence[str], last: Phase = Phase.VM) -> Request:
         off = tuple(dict.fromkeys((*self.disable, *disable)))
-        return Request(program, targets=(self.target,), disable=off, last=last)
+        return Request(program, targets=(self.target,), disable=off, precision=self.precision, last=last)
 
     def call(
         self, program: ImportedProgram, inputs: Sequence[np.ndarray], disable: Sequence[str] = ()

@@ -16,19 +16,27 @@ _RELATIVE = {"float64": 1e-9, "complex128": 1e-9, "float32": 1e-4, "complex64": 
 _ABSOLUTE = {"float64": 1e-12, "complex128": 1e-12, "float32": 1e-6, "complex64": 1e-6, "float16": 1e-3}
 
 
+_COMPUTED_IN = {"f16": "float16", "bf16": "bfloat16"}
+
+
 @dataclass(frozen=True)
 class Tolerance:
-    """What is allowed; None means by element type. Integers and booleans are exact unless `atol` says otherwise."""
+    """What is allowed; None means by element type. Integers and booleans are exact unless `atol` says otherwise. With
+    a `precision` f32 is allowed what that type is: it was computed in it."""
 
     rtol: float | None = None
     atol: float | None = None
+    precision: str | None = None
 
     def allowed(self, dtype: np.dtype, scale: float) -> float:
         """The largest absolute difference for values of a type and scale."""
         if dtype.kind in "iub":
             return self.atol or 0.0
-        relative = _RELATIVE.get(dtype.name, 1e-4) if self.rtol is None else self.rtol
-        absolute = _ABSOLUTE.get(dtype.name, 1e-3) if self.atol is None else self.atol
+        name = dtype.name
+        if name == "float32" and self.precision is not None:
+            name = _COMPUTED_IN[self.precision]
+        relative = _RELATIVE.get(name, 1e-4) if self.rtol is None else self.rtol
+        absolute = _ABSOLUTE.get(name, 1e-3) if self.atol is None else self.atol
         return absolute + relative * scale
 
 

@@ -41,6 +41,7 @@ def verify(
     threads: int | None = None,
     workers: int = 0,
     runs: int = 1,
+    precision: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Compares a compiled model with its framework, layer by layer, on the same inputs.
@@ -50,12 +51,13 @@ def verify(
     magnitude; `rtol` and `atol` replace the tolerances of its element type. On a mismatch `bisect` names the pass or
     strategy to blame, and `reproducer` is a folder for the smallest piece of the program that is still wrong. With
     `runs` above 1 each program is called that often, and a result that changes counts. `target` and `device` are those
-    of `eyas.compile`: portable modules and other devices are verified as machine code is.
+    of `eyas.compile`: portable modules and other devices are verified as machine code is. With a `precision` the model
+    is compiled in it, and tolerances are those of that type.
 
         report = eyas.verify(model, (x,), bisect=True)
         assert report.ok, report
     """
-    build = Build(device, threads, tuple(disable), workers, runs, Target.parse(target))
+    build = Build(device, threads, tuple(disable), workers, runs, Target.parse(target), precision)
     traced = _takes_examples(model, (inputs, kwargs or {}))
     source = open_source(model, inputs if traced else (), (kwargs or {}) if traced else {}, dynamic_shapes, build)
 
@@ -65,7 +67,7 @@ def verify(
         leaves = source.flatten(program, inputs, kwargs or {})
         return [_as_array(leaf, one.dtype) for leaf, one in zip(leaves, program.signature.arguments, strict=True)]
 
-    return run(source, arrays, build, Tolerance(rtol, atol), bisect, reproducer, progress)
+    return run(source, arrays, build, Tolerance(rtol, atol, precision), bisect, reproducer, progress)
 
 
 def run(

@@ -23,6 +23,7 @@ class Case:
     inputs: tuple[torch.Tensor, ...]
     dynamic_shapes: Any = None
     rtol: float = 2e-5
+    precision: str | None = None
 
 
 class Of(nn.Module):
@@ -45,6 +46,11 @@ def of(function: Callable[..., Any], *inputs: torch.Tensor, **tensors: torch.Ten
 def half_sums() -> Case:
     """Without the pass 600 numbers are summed in 16 bits."""
     return Case(Of(lambda _, x: x.sum(-1)).eval(), (torch.rand(8, 600, dtype=torch.float16),), rtol=2e-2)
+
+
+def half_products() -> Case:
+    layers = nn.Sequential(nn.Linear(24, 48), nn.GELU(), nn.Linear(48, 16)).eval()
+    return Case(layers, (torch.randn(8, 24),), rtol=5e-3, precision="f16")
 
 
 def independent_steps() -> Case:
@@ -245,6 +251,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "evaluate-constants": constant_arithmetic,
     "compose-copies": copied_twice,
     "fuse-attention": attention,
+    "lower-precision": half_products,
     "unify-dimensions": two_dynamic,
     "fold-index-ranges": sliced_dynamic,
     "form-dispatches": chain,

@@ -44,7 +44,12 @@ def case_of(make) -> tuple[Case, list[np.ndarray]]:
 def compiled(make, target: str, off: tuple[str, ...]) -> driver.Result:
     case, _ = case_of(make)
     request = Request(
-        case.model, case.inputs, dynamic_shapes=case.dynamic_shapes, targets=(TARGETS[target],), disable=off
+        case.model,
+        case.inputs,
+        dynamic_shapes=case.dynamic_shapes,
+        targets=(TARGETS[target],),
+        disable=off,
+        precision=case.precision,
     )
     return driver.compile(request, Services(workers=1))
 
@@ -122,6 +127,7 @@ LOWERING = {
     "outline-dispatches",
     "convert-flow-to-stream",
     "convert-stream-to-hal",
+    "note-alignment",
     "select-strategies",
     "note-work",
     "verify-schedules",
@@ -131,8 +137,9 @@ LOWERING = {
 """Steps without which there is no program. Whatever else a phase has must have a switch, so that it can be blamed."""
 
 
-def test_every_pass_is_a_step_of_the_lowering_or_has_a_switch():
-    names = [step.name for phase in Phase for step in pipeline(phase, Options()).steps if hasattr(step, "name")]
+@pytest.mark.parametrize("options", [Options(), Options(precision="f16")], ids=["as it is", "f16"])
+def test_every_pass_is_a_step_of_the_lowering_or_has_a_switch(options):
+    names = [step.name for phase in Phase for step in pipeline(phase, options).steps if hasattr(step, "name")]
     assert not set(names) - LOWERING - set(OPTIONAL_PASSES)
     # Blame goes to the last of several cures, so the order of the switches must be that of the pipeline.
     ordered = [name for name in dict.fromkeys(names) if name in OPTIONAL_PASSES]
