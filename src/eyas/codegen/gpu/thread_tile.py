@@ -59,7 +59,12 @@ class ThreadTile(TileBody):
     ) -> list[mlir.Value]:
         if len(loops) != 1 or self.depth == 1 or self.nest.loops[loops[0]].factor % self.depth:
             return super()._run_reductions(loops, block, carried, step, reach)
-        (loop,) = loops
+        return super()._run_reductions(loops, block, carried, self._steps(loops[0], step), self.depth)
+
+    def _steps(
+        self, loop: int, step: Callable[[Block, list[mlir.Value]], list[mlir.Value]]
+    ) -> Callable[[Block, list[mlir.Value]], list[mlir.Value]]:
+        """`depth` steps of a reduction, one after the other."""
 
         def steps(first: Block, values: list[mlir.Value]) -> list[mlir.Value]:
             index = first.indices[loop]
@@ -72,7 +77,7 @@ class ThreadTile(TileBody):
             self._ahead = None
             return values
 
-        return super()._run_reductions(loops, block, carried, steps, self.depth)
+        return steps
 
     def _store(self, access: Access, block: Block, values: list[list[mlir.Value]]) -> None:
         if self.writes is None:

@@ -22,6 +22,7 @@ from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
+from eyas.codegen.gpu.sliced_tile import SlicedTile, why_not_sliced
 from eyas.codegen.gpu.staged_tile import Operand, StagedTile, operands_of
 from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
 from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
@@ -33,6 +34,8 @@ _THREADS = 64
 _DEPTH = 4
 _ROW_POINTS, _COLUMN_POINTS = (8, 4, 2, 1), (4, 2, 1)
 _UNKNOWN_ROWS = 64
+# Few rows: how many those are, the fewest steps of a sum that is shared, threads side by side, and threads of one sum.
+_FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _MOST_SLICES = 8, 128, 32, 16
 # Through shared memory: threads, points of each along rows and columns, steps at a time, and the fewest rows and
 # columns for which that is worth while.
 _STAGED_THREADS, _STAGED_POINTS, _STAGED_DEPTHS, _MIN_STAGED = 256, ((8, 8), (4, 8), (4, 4)), (16, 8), 32
@@ -49,6 +52,8 @@ class ProductKnobs:
     """Steps of the sum that are written out."""
     staged: int
     """Whether operands pass through shared memory, `depth` steps at a time: 0 or 1."""
+    slices: int
+    """Threads that share the sum of one tile; of few rows they read the weights together."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,8 @@ class Contraction(KernelStrategy):
             knobs = _staged_knobs(nest, loops, (rows, columns, others), target)
             if knobs is not None:
                 return cls(kernel, knobs)
+        if target.facts.shared_is_near and (knobs := _sliced_knobs(nest, (rows, columns, others), target)) is not None:
+            return cls(kernel, knobs)
         row_points = next(points for points in _ROW_POINTS if points <= rows)
         column_points = next(points for points in _COLUMN_POINTS if columns % points == 0)
         threads = min(_THREADS, target.max_threads)
@@ -93,7 +100,7 @@ class Contraction(KernelStrategy):
             side *= 2
         while threads > side and (threads // side // 2) * row_points >= rows:
             threads //= 2
-        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _DEPTH, 0))
+        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _DEPTH, 0, 1))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -120,6 +127,16 @@ class Contraction(KernelStrategy):
         assert not isinstance(loops, str)
         if loops.row is None and knobs.row_points > 1:
             return f"row_points is {knobs.row_points}; without rows it must be 1"
+        if not 1 <= knobs.slices <= knobs.threads // knobs.columns:
+            return f"slices is {knobs.slices}; it must be 1 to threads / columns = {knobs.threads // knobs.columns}"
+        if knobs.slices > 1 and (knobs.staged or knobs.slices * knobs.columns != knobs.threads):
+            return f"slices is {knobs.slices}; it must be 1, or threads / columns where nothing is staged"
+        if knobs.slices > 1 and (reason := why_not_sliced(nest, knobs.depth)) is not None:
+            return f"slices is {knobs.slices}; it must be 1: {reason}"
+        pieces = [(nest.loops[loops.column], knobs.columns * knobs.column_points)]
+        pieces += [] if loops.row is None else [(nest.loops[loops.row], knobs.row_points)]
+        if knobs.slices > 1 and any(extent.static is None or extent.static % piece for extent, piece in pieces):
+            return f"slices is {knobs.slices}; it must be 1: tiles of threads that wait for each other must be whole"
         if knobs.staged not in (0, 1):
             return f"staged is {knobs.staged}; it must be 0 or 1"
         if knobs.staged and isinstance(reason := operands_of(nest, loops.row, loops.column), str):
@@ -144,7 +161,7 @@ class Contraction(KernelStrategy):
             (nest.loops[loops.column], knobs.columns * knobs.column_points),
         ]
         if loops.row is not None:
-            axes.append((nest.loops[loops.row], knobs.threads // knobs.columns * knobs.row_points))
+            axes.append((nest.loops[loops.row], knobs.threads // knobs.columns // knobs.slices * knobs.row_points))
         return axes
 
     def emit(self, interface: Interface) -> None:
@@ -153,10 +170,15 @@ class Contraction(KernelStrategy):
         if knobs.staged:
             self._emit_staged(memory)
             return
-        tile = ThreadTile(memory, nest, loops.row, loops.column, knobs.depth)
         _, (columns, column_piece), *rows = self.workgroups
         across = arith.RemUIOp(at.thread, at.index(knobs.columns)).result
         along = arith.DivUIOp(at.thread, at.index(knobs.columns)).result
+        if knobs.slices > 1:
+            pair = (loops.row, loops.column)
+            tile = SlicedTile(memory, nest, pair, knobs.depth, knobs.slices, along)
+            along = at.index(0)
+        else:
+            tile = ThreadTile(memory, nest, loops.row, loops.column, knobs.depth)
         column = _first(at, at.ids[1], column_piece, across, knobs.column_points)
         row = _first(at, at.ids[2], rows[0][1], along, knobs.row_points) if rows else at.index(0)
 
@@ -236,8 +258,29 @@ def _staged_knobs(
         across, along = 16 * column_points, 16 * row_points
         workgroups = others * -(-rows // along) * -(-columns // across)
         if workgroups >= target.cores or (row_points, column_points) == _STAGED_POINTS[-1]:
-            return ProductKnobs(_STAGED_THREADS, 16, row_points, column_points, depth, 1)
+            return ProductKnobs(_STAGED_THREADS, 16, row_points, column_points, depth, 1, 1)
     return None
+
+
+def _sliced_knobs(nest: Nest, extents: tuple[int, int, int], target: GpuTarget) -> ProductKnobs | None:
+    """For few rows: as many threads on each sum as keep the memory busy."""
+    rows, columns, others = extents
+    steps = nest.loops[nest.statements[0].reductions[-1]].static or 0
+    if rows > _FEW_ROWS or steps < _MIN_SLICED or why_not_sliced(nest, _DEPTH) is not None:
+        return None
+    side = min(target.subgroup, _SLICED_COLUMNS)
+    loops = product_loops(nest)
+    assert not isinstance(loops, str)
+    ends = [nest.loops[loop].static for loop in (loops.row, loops.column) if loop is not None]
+    if None in ends or columns % side:  # threads that wait for each other must all go the same way
+        return None
+    column_points = next(
+        points for points in _COLUMN_POINTS
+        if columns % (side * points) == 0 and (points == 1 or others * columns // (side * points) >= 2 * target.cores)
+    )  # fmt: skip
+    slices = max(1, min(_MOST_SLICES, target.max_threads // side, steps // (4 * _DEPTH)))
+    slices = 1 << (slices.bit_length() - 1)
+    return ProductKnobs(side * slices, side, rows, column_points, _DEPTH, 0, slices) if slices > 1 else None
 
 
 def product_loops(nest: Nest) -> ProductLoops | str:
