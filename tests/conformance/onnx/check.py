@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 from tests.conformance.onnx.cases import Case
-from tests.conformance.target import compile_options
+from tests.conformance.target import compile_options, sync_options
 
 from eyas.errors import EyasError, FrontendError, UsageError
 
@@ -92,7 +92,7 @@ def _compile(model: onnx.ModelProto) -> object:
     given = compile_options()
     request = Request(model, targets=(Target.parse(given["target"]),), disable=given["disable"])
     # One worker: this process is one of several already.
-    return driver.compile(request, Services(workers=1)).load("local-sync")
+    return driver.compile(request, Services(workers=1)).load(sync_options().get("device"))
 
 
 def as_array(value: object) -> np.ndarray:

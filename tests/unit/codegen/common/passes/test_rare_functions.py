@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from pathlib import Path
 
@@ -37,12 +38,13 @@ REFERENCES = {
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e-30, -1e-30, 1e30]
 
 
-def apply(op: str, kind: str, *arrays: np.ndarray) -> np.ndarray:
+@functools.cache
+def library(op: str, kind: str, arity: int) -> ctypes.CDLL:
     """The op on scalars, with nothing left to a library."""
-    names = [f"%x{k}" for k in range(len(arrays))]
+    names = [f"%x{k}" for k in range(arity)]
     arguments = "".join(f"{name}m: memref<?x{kind}>, " for name in names)
     loads = "\n".join(f"{name} = memref.load {name}m[%i] : memref<?x{kind}>" for name in names)
-    library = native.build(
+    return native.build(
         f"""func.func @kernel({arguments}%y: memref<?x{kind}>, %n: index) {{
           %c0 = arith.constant 0 : index
           %c1 = arith.constant 1 : index
@@ -56,9 +58,12 @@ def apply(op: str, kind: str, *arrays: np.ndarray) -> np.ndarray:
         "kernel",
         passes=PASSES,
     )
+
+
+def apply(op: str, kind: str, *arrays: np.ndarray) -> np.ndarray:
     result = np.empty_like(arrays[0])
     memrefs = [part for array in (*arrays, result) for part in native.memref(array)]
-    library.kernel(*memrefs, ctypes.c_int64(len(result)))
+    library(op, kind, len(arrays)).kernel(*memrefs, ctypes.c_int64(len(result)))
     return result
 
 
