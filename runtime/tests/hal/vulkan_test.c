@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hal/vulkan/vulkan.h"
+
 static eyas_hal_device_t* new_device(const eyas_hal_option_t* values, uint32_t count) {
   const eyas_hal_device_options_t options = {.values = values, .value_count = count};
   eyas_hal_device_t* device = NULL;
@@ -194,6 +196,36 @@ static void test_files(void) {
   eyas_hal_device_release(device);
 }
 
+// Whatever a file says, reading it stays inside of it: what sanitizers look for here.
+static void test_random_files(void) {
+  spirv_file_t* file = malloc(sizeof(*file));
+  spirv_write_kernels(file);
+  const size_t bytes = 4 * (size_t)file->count;
+  uint32_t random = 1;
+  int good = 0;
+  for (int round = 0; round < 20000; ++round) {
+    uint8_t* changed = malloc(bytes);
+    memcpy(changed, file->words, bytes);
+    for (int i = 0; i < 1 + round % 4; ++i) {
+      random = random * 1664525 + 1013904223;
+      // Mostly where the numbers are.
+      const size_t at = (random >> 8) % (random & 128 ? 16 + 4 * 128 : bytes);
+      changed[at] ^= (uint8_t)(1 << random % 8);
+    }
+    uint32_t count = 0;
+    eyas_status_t status = eyas_hal_vulkan_format_count(changed, bytes, &count);
+    for (uint32_t i = 0; i < count && !status; ++i) {
+      eyas_hal_vulkan_record_t record;
+      status = eyas_hal_vulkan_format_record(changed, bytes, i, &record);
+    }
+    good += !status;
+    eyas_status_free(status);
+    free(changed);
+  }
+  CHECK(good > 0 && good < 20000);
+  free(file);
+}
+
 //===-- Kernels with memory of the driver's -----------------------------------------------------//
 
 // binding 0, words: out[x] = word 1; scratch memory in between; words come from a buffer. Binding 1
@@ -332,7 +364,14 @@ static void test_large_binding(void) {
     eyas_hal_executable_release(kernels);
     eyas_hal_buffer_release(buffer);
   }
+  // What is let go of can be had again, large or not.
   eyas_hal_buffer_t* buffer = NULL;
+  for (int i = 0; i < 20; ++i) {
+    buffer = new_buffer(device, ((uint64_t)1 << 20) << i % 8);
+    eyas_hal_buffer_t* other = new_buffer(device, 100);
+    eyas_hal_buffer_release(buffer);
+    eyas_hal_buffer_release(other);
+  }
   CHECK_FAILS(eyas_hal_buffer_allocate(device, 0, EYAS_HAL_USAGE_DISPATCH, allowed + 64, &buffer),
               RESOURCE_EXHAUSTED, "more than it allows at once");
   eyas_hal_device_release(device);
@@ -438,6 +477,7 @@ int main(void) {
   // First, while this process has no threads: sanitizers do not allow to fork later.
   in_child(test_no_driver);
   in_child(test_endless);
+  test_random_files();
   if (!has_device("vulkan")) {
     printf("hal vulkan: skipped, there is no device: install mesa-vulkan-drivers\n");
     return check_summary("hal vulkan");

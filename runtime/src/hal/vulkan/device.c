@@ -187,9 +187,9 @@ static eyas_status_t choose(eyas_hal_vulkan_system_t* system, uint32_t index, co
   EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_system_devices(system, &count, found));
   if (count == 0) {
     return eyas_status_make(EYAS_STATUS_UNAVAILABLE,
-                            "there is a Vulkan loader, but no device: install a driver (in Debian "
-                            "mesa-vulkan-drivers), or name its file in VK_DRIVER_FILES; vulkaninfo "
-                            "--summary lists what there is");
+                            "there is a Vulkan loader, but no device with Vulkan 1.2: install a "
+                            "driver (in Debian mesa-vulkan-drivers), or name its file in "
+                            "VK_DRIVER_FILES; vulkaninfo --summary lists what there is");
   }
   for (uint32_t i = 0; i < count; ++i) {
     VkPhysicalDeviceProperties2 about = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};

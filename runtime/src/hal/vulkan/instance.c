@@ -213,9 +213,11 @@ eyas_status_t eyas_hal_vulkan_system(bool validation, eyas_hal_vulkan_system_t**
   return status;
 }
 
+// -1: too old to be used.
 static int rank(const eyas_hal_vulkan_system_t* system, VkPhysicalDevice device) {
   VkPhysicalDeviceProperties2 about = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
   system->vk.GetPhysicalDeviceProperties2(device, &about);
+  if (about.properties.apiVersion < VK_API_VERSION_1_2) return -1;
   switch (about.properties.deviceType) {
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 0;
     case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 1;

@@ -60,6 +60,7 @@ typedef struct eyas_hal_vulkan_memory_t {
   bool host_visible;                    // near_type is mapped
   uint64_t alignment;                   // of every range
   eyas_hal_vulkan_block_t* blocks[32];  // by memory type
+  uint64_t idle_bytes[32];              // of blocks that nothing uses
 } eyas_hal_vulkan_memory_t;
 
 eyas_status_t eyas_hal_vulkan_memory_create(eyas_hal_vulkan_device_t* device, bool staging);
