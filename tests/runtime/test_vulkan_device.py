@@ -25,9 +25,9 @@ def test_properties_are_what_targets_are_made_of(vulkan_device: eyas.Device) -> 
 
 def test_a_device_is_found_by_its_name() -> None:
     whole = vulkan.device().description
-    assert vulkan.device(name=whole[:6].upper()).description == whole
+    assert vulkan.device(match=whole[:6].upper()).description == whole
     with pytest.raises(UsageError, match=r"no device with index 0 and 'abacus' in its name; there are: "):
-        vulkan.device(name="abacus")
+        vulkan.device(match="abacus")
 
 
 def test_pipelines_go_to_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

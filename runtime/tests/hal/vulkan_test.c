@@ -43,7 +43,7 @@ static void test_no_driver(void) {
 
 static void test_choice(void) {
   eyas_hal_device_t* device = NULL;
-  eyas_hal_option_t name = {.name = "name", .text = "no device is called this"};
+  eyas_hal_option_t name = {.name = "match", .text = "no device is called this"};
   const eyas_hal_device_options_t options = {.values = &name, .value_count = 1};
   CHECK_FAILS(eyas_hal_device_create("vulkan", &options, &device), NOT_FOUND, "there are: ");
   CHECK_OK(eyas_hal_device_create("vulkan", NULL, &device));

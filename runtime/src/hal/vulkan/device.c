@@ -5,7 +5,7 @@
 #include "hal/cpu/cpu.h"
 #include "hal/vulkan/vulkan.h"
 
-enum { VALIDATION, TIMEOUT_MS, PIPELINE_CACHE, STAGING, NAME, OPTION_COUNT };
+enum { VALIDATION, TIMEOUT_MS, PIPELINE_CACHE, STAGING, MATCH, OPTION_COUNT };
 
 static const eyas_hal_option_info_t options[OPTION_COUNT] = {
     [VALIDATION] = {.name = "validation",
@@ -25,10 +25,10 @@ static const eyas_hal_option_info_t options[OPTION_COUNT] = {
                      "1: the host does not see the device's memory, as on a GPU with its "
                      "own, even where it could; for tests",
                  .max = 1},
-    [NAME] = {.name = "name",
-              .description =
-                  "a part of the device's name: the index then counts those that have it",
-              .is_text = true},
+    [MATCH] = {.name = "match",
+               .description =
+                   "a part of the device's name: the index then counts those that have it",
+               .is_text = true},
 };
 
 eyas_status_t eyas_hal_vulkan_foreign(void) {
@@ -248,7 +248,7 @@ static eyas_status_t create(uint32_t index, const eyas_hal_option_t* values,
   pthread_mutex_init(&device->pipelines.mutex, NULL);
   pthread_condattr_destroy(&attributes);
   eyas_status_t status =
-      choose(system, index, values[NAME].text, &device->physical, &device->facts);
+      choose(system, index, values[MATCH].text, &device->physical, &device->facts);
   if (!status) status = open(device, values);
   if (status) {
     eyas_hal_vulkan_destroy(device);
