@@ -402,6 +402,55 @@ static void test_endless(void) {
   eyas_hal_device_release(device);
 }
 
+//===-- Failures of the system's driver, played -------------------------------------------------//
+
+static eyas_vk_device_functions_t real;
+
+static VkResult full(VkDevice device, const VkMemoryAllocateInfo* info, const void* allocator,
+                     VkDeviceMemory* out_memory) {
+  (void)device, (void)info, (void)allocator, (void)out_memory;
+  return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+static VkResult lost_count(VkDevice device, VkSemaphore semaphore, uint64_t* out_value) {
+  (void)semaphore, (void)out_value;
+  real.DeviceWaitIdle(device);
+  return VK_ERROR_DEVICE_LOST;
+}
+
+static VkResult lost_submit(VkQueue queue, uint32_t count, const VkSubmitInfo* info, void* fence) {
+  (void)queue, (void)count, (void)info, (void)fence;
+  return VK_ERROR_DEVICE_LOST;
+}
+
+static void test_failing_driver(void) {
+  eyas_hal_device_t* device = new_device(NULL, 0);
+  eyas_vk_device_functions_t* vk = &eyas_hal_vulkan_device(device)->vk;
+  real = *vk;
+  eyas_hal_executable_t* kernels = new_kernels(device);
+  eyas_hal_buffer_t *buffer = new_zeros(device, 80), *none = NULL;
+  eyas_hal_command_buffer_t* commands = new_commands(device, 0);
+  CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 80), 4, 10));
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+
+  vk->AllocateMemory = full;
+  CHECK_FAILS(eyas_hal_buffer_allocate(device, 0, EYAS_HAL_USAGE_DISPATCH, 1 << 26, &none),
+              RESOURCE_EXHAUSTED, "67108864 bytes on the device: vkAllocateMemory: out of device");
+  vk->AllocateMemory = real.AllocateMemory;
+  vk->QueueSubmit = lost_submit;
+  CHECK_FAILS(run(device, commands, NULL, 0), UNAVAILABLE, "vkQueueSubmit: the device is lost");
+  vk->QueueSubmit = real.QueueSubmit;
+  CHECK_OK(run(device, commands, NULL, 0));
+  vk->GetSemaphoreCounterValue = lost_count;
+  CHECK_FAILS(run(device, commands, NULL, 0), UNAVAILABLE, "the device is lost");
+  CHECK_FAILS(run(device, commands, NULL, 0), UNAVAILABLE, "open the device again");
+  CHECK_FAILS(eyas_hal_device_wait_idle(device), UNAVAILABLE, "the device is lost");
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_buffer_release(buffer);
+  eyas_hal_executable_release(kernels);
+  eyas_hal_device_release(device);
+}
+
 //===-- Around it -------------------------------------------------------------------------------//
 
 static void use(eyas_hal_device_t* device) {
@@ -487,6 +536,7 @@ int main(void) {
   test_files();
   for_each_device(test_scratch);
   test_large_binding();
+  test_failing_driver();
   test_cache();
   test_validation();
   return check_summary("hal vulkan");
