@@ -103,6 +103,19 @@ static inline eyas_hal_device_info_t info_of(eyas_hal_device_t* device) {
   return info;
 }
 
+static inline const char* property_of(eyas_hal_device_t* device, const char* name) {
+  eyas_hal_property_t property;
+  for (uint32_t i = 0; eyas_hal_device_property(device, i, &property); ++i) {
+    if (strcmp(property.name, name) == 0) return property.value;
+  }
+  return NULL;
+}
+
+// Whether waves after one that failed are skipped. A GPU without conditional dispatches runs them.
+static inline bool stops_at_failures(eyas_hal_device_t* device) {
+  return strcmp(format_of(device), "spirv") != 0 || property_of(device, "conditional");
+}
+
 // Memory near the device, for dispatches and copies.
 static inline eyas_hal_buffer_t* new_buffer(eyas_hal_device_t* device, uint64_t length) {
   eyas_hal_buffer_t* buffer = NULL;

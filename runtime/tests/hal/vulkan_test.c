@@ -61,14 +61,6 @@ static void test_choice(void) {
 
 //===-- Features --------------------------------------------------------------------------------//
 
-static const char* property_of(eyas_hal_device_t* device, const char* name) {
-  eyas_hal_property_t property;
-  for (uint32_t i = 0; eyas_hal_device_property(device, i, &property); ++i) {
-    if (strcmp(property.name, name) == 0) return property.value;
-  }
-  return NULL;
-}
-
 static eyas_status_t check_one(eyas_hal_device_t* device, const char* feature) {
   return eyas_hal_device_check_code(device, "spirv", &feature, 1);
 }
