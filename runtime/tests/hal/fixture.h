@@ -14,7 +14,7 @@
 #include "eyas/hal.h"
 #include "hal/check.h"
 #include "hal/spirv_kernels.h"
-#include "hal/vulkan/instance.h"
+#include "hal/vulkan/system.h"
 
 // Layers and drivers of the system are not ours to mend.
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,6 +1,6 @@
 // The loader of Vulkan and its instances. "System" because an `instance` is something else here.
-#ifndef EYAS_HAL_VULKAN_INSTANCE_H_
-#define EYAS_HAL_VULKAN_INSTANCE_H_
+#ifndef EYAS_HAL_VULKAN_SYSTEM_H_
+#define EYAS_HAL_VULKAN_SYSTEM_H_
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -36,4 +36,4 @@ uint32_t eyas_hal_vulkan_validation_messages(void);
 // What a call of Vulkan returned as a status; NULL for success. `what` says what was tried.
 eyas_status_t eyas_hal_vulkan_status(VkResult result, const char* what);
 
-#endif  // EYAS_HAL_VULKAN_INSTANCE_H_
+#endif  // EYAS_HAL_VULKAN_SYSTEM_H_
