@@ -40,13 +40,16 @@ static inline bool has_device(const char* driver) {
 
 // Whether what is done with the driver's devices can be checked by a layer of theirs.
 static inline bool validates(const char* driver) {
+  static bool known, works;
   if (!driver_has(driver, "validation")) return false;
+  if (known) return works;
   const eyas_hal_option_t value = {.name = "validation", .number = 1};
   const eyas_hal_device_options_t options = {.values = &value, .value_count = 1};
   eyas_hal_device_t* device = NULL;
   eyas_status_t status = eyas_hal_device_create(driver, &options, &device);
   eyas_hal_device_release(device);
-  const bool works = !status;
+  known = true;
+  works = !status;
   eyas_status_free(status);
   return works;
 }
