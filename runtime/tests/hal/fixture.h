@@ -14,7 +14,7 @@
 #include "eyas/hal.h"
 #include "hal/check.h"
 #include "hal/spirv_kernels.h"
-#include "hal/vulkan/instance.h"
+#include "hal/vulkan/system.h"
 
 // Layers and drivers of the system are not ours to mend.
 #if defined(__SANITIZE_ADDRESS__)
@@ -40,13 +40,16 @@ static inline bool has_device(const char* driver) {
 
 // Whether what is done with the driver's devices can be checked by a layer of theirs.
 static inline bool validates(const char* driver) {
+  static bool known, works;
   if (!driver_has(driver, "validation")) return false;
+  if (known) return works;
   const eyas_hal_option_t value = {.name = "validation", .number = 1};
   const eyas_hal_device_options_t options = {.values = &value, .value_count = 1};
   eyas_hal_device_t* device = NULL;
   eyas_status_t status = eyas_hal_device_create(driver, &options, &device);
   eyas_hal_device_release(device);
-  const bool works = !status;
+  known = true;
+  works = !status;
   eyas_status_free(status);
   return works;
 }
@@ -101,6 +104,19 @@ static inline eyas_hal_device_info_t info_of(eyas_hal_device_t* device) {
   eyas_hal_device_info_t info;
   eyas_hal_device_info(device, &info);
   return info;
+}
+
+static inline const char* property_of(eyas_hal_device_t* device, const char* name) {
+  eyas_hal_property_t property;
+  for (uint32_t i = 0; eyas_hal_device_property(device, i, &property); ++i) {
+    if (strcmp(property.name, name) == 0) return property.value;
+  }
+  return NULL;
+}
+
+// Whether waves after one that failed are skipped. A GPU without conditional dispatches runs them.
+static inline bool stops_at_failures(eyas_hal_device_t* device) {
+  return strcmp(format_of(device), "spirv") != 0 || property_of(device, "conditional");
 }
 
 // Memory near the device, for dispatches and copies.

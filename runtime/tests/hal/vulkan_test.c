@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hal/vulkan/vulkan.h"
+
 static eyas_hal_device_t* new_device(const eyas_hal_option_t* values, uint32_t count) {
   const eyas_hal_device_options_t options = {.values = values, .value_count = count};
   eyas_hal_device_t* device = NULL;
@@ -41,7 +43,7 @@ static void test_no_driver(void) {
 
 static void test_choice(void) {
   eyas_hal_device_t* device = NULL;
-  eyas_hal_option_t name = {.name = "name", .text = "no device is called this"};
+  eyas_hal_option_t name = {.name = "match", .text = "no device is called this"};
   const eyas_hal_device_options_t options = {.values = &name, .value_count = 1};
   CHECK_FAILS(eyas_hal_device_create("vulkan", &options, &device), NOT_FOUND, "there are: ");
   CHECK_OK(eyas_hal_device_create("vulkan", NULL, &device));
@@ -58,14 +60,6 @@ static void test_choice(void) {
 }
 
 //===-- Features --------------------------------------------------------------------------------//
-
-static const char* property_of(eyas_hal_device_t* device, const char* name) {
-  eyas_hal_property_t property;
-  for (uint32_t i = 0; eyas_hal_device_property(device, i, &property); ++i) {
-    if (strcmp(property.name, name) == 0) return property.value;
-  }
-  return NULL;
-}
 
 static eyas_status_t check_one(eyas_hal_device_t* device, const char* feature) {
   return eyas_hal_device_check_code(device, "spirv", &feature, 1);
@@ -192,6 +186,36 @@ static void test_files(void) {
   CHECK_FAILS(load_changed(device, file, R + 12, 1000), INCOMPATIBLE, "subgroup=1000");
   free(file);
   eyas_hal_device_release(device);
+}
+
+// Whatever a file says, reading it stays inside of it: what sanitizers look for here.
+static void test_random_files(void) {
+  spirv_file_t* file = malloc(sizeof(*file));
+  spirv_write_kernels(file);
+  const size_t bytes = 4 * (size_t)file->count;
+  uint32_t random = 1;
+  int good = 0;
+  for (int round = 0; round < 20000; ++round) {
+    uint8_t* changed = malloc(bytes);
+    memcpy(changed, file->words, bytes);
+    for (int i = 0; i < 1 + round % 4; ++i) {
+      random = random * 1664525 + 1013904223;
+      // Mostly where the numbers are.
+      const size_t at = (random >> 8) % (random & 128 ? 16 + 4 * 128 : bytes);
+      changed[at] ^= (uint8_t)(1 << random % 8);
+    }
+    uint32_t count = 0;
+    eyas_status_t status = eyas_hal_vulkan_format_count(changed, bytes, &count);
+    for (uint32_t i = 0; i < count && !status; ++i) {
+      eyas_hal_vulkan_record_t record;
+      status = eyas_hal_vulkan_format_record(changed, bytes, i, &record);
+    }
+    good += !status;
+    eyas_status_free(status);
+    free(changed);
+  }
+  CHECK(good > 0 && good < 20000);
+  free(file);
 }
 
 //===-- Kernels with memory of the driver's -----------------------------------------------------//
@@ -332,7 +356,14 @@ static void test_large_binding(void) {
     eyas_hal_executable_release(kernels);
     eyas_hal_buffer_release(buffer);
   }
+  // What is let go of can be had again, large or not.
   eyas_hal_buffer_t* buffer = NULL;
+  for (int i = 0; i < 20; ++i) {
+    buffer = new_buffer(device, ((uint64_t)1 << 20) << i % 8);
+    eyas_hal_buffer_t* other = new_buffer(device, 100);
+    eyas_hal_buffer_release(buffer);
+    eyas_hal_buffer_release(other);
+  }
   CHECK_FAILS(eyas_hal_buffer_allocate(device, 0, EYAS_HAL_USAGE_DISPATCH, allowed + 64, &buffer),
               RESOURCE_EXHAUSTED, "more than it allows at once");
   eyas_hal_device_release(device);
@@ -357,6 +388,55 @@ static void test_endless(void) {
   CHECK_FAILS(run(device, commands, NULL, 0), UNAVAILABLE, "the first is 'wait') within 300 ms");
   CHECK_FAILS(run(device, commands, NULL, 0), UNAVAILABLE, "given up");
   CHECK_FAILS(eyas_hal_device_wait_idle(device), UNAVAILABLE, "given up");
+  eyas_hal_command_buffer_release(commands);
+  eyas_hal_buffer_release(buffer);
+  eyas_hal_executable_release(kernels);
+  eyas_hal_device_release(device);
+}
+
+//===-- Failures of the system's driver, played -------------------------------------------------//
+
+static eyas_vk_device_functions_t real;
+
+static VkResult full(VkDevice device, const VkMemoryAllocateInfo* info, const void* allocator,
+                     VkDeviceMemory* out_memory) {
+  (void)device, (void)info, (void)allocator, (void)out_memory;
+  return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+static VkResult lost_count(VkDevice device, VkSemaphore semaphore, uint64_t* out_value) {
+  (void)semaphore, (void)out_value;
+  real.DeviceWaitIdle(device);
+  return VK_ERROR_DEVICE_LOST;
+}
+
+static VkResult lost_submit(VkQueue queue, uint32_t count, const VkSubmitInfo* info, void* fence) {
+  (void)queue, (void)count, (void)info, (void)fence;
+  return VK_ERROR_DEVICE_LOST;
+}
+
+static void test_failing_driver(void) {
+  eyas_hal_device_t* device = new_device(NULL, 0);
+  eyas_vk_device_functions_t* vk = &eyas_hal_vulkan_device(device)->vk;
+  real = *vk;
+  eyas_hal_executable_t* kernels = new_kernels(device);
+  eyas_hal_buffer_t *buffer = new_zeros(device, 80), *none = NULL;
+  eyas_hal_command_buffer_t* commands = new_commands(device, 0);
+  CHECK_OK(record_add(commands, kernels, direct(buffer, 0, 80), 4, 10));
+  CHECK_OK(eyas_hal_command_buffer_end(commands));
+
+  vk->AllocateMemory = full;
+  CHECK_FAILS(eyas_hal_buffer_allocate(device, 0, EYAS_HAL_USAGE_DISPATCH, 1 << 26, &none),
+              RESOURCE_EXHAUSTED, "67108864 bytes on the device: vkAllocateMemory: out of device");
+  vk->AllocateMemory = real.AllocateMemory;
+  vk->QueueSubmit = lost_submit;
+  CHECK_FAILS(run(device, commands, NULL, 0), UNAVAILABLE, "vkQueueSubmit: the device is lost");
+  vk->QueueSubmit = real.QueueSubmit;
+  CHECK_OK(run(device, commands, NULL, 0));
+  vk->GetSemaphoreCounterValue = lost_count;
+  CHECK_FAILS(run(device, commands, NULL, 0), UNAVAILABLE, "the device is lost");
+  CHECK_FAILS(run(device, commands, NULL, 0), UNAVAILABLE, "open the device again");
+  CHECK_FAILS(eyas_hal_device_wait_idle(device), UNAVAILABLE, "the device is lost");
   eyas_hal_command_buffer_release(commands);
   eyas_hal_buffer_release(buffer);
   eyas_hal_executable_release(kernels);
@@ -438,6 +518,7 @@ int main(void) {
   // First, while this process has no threads: sanitizers do not allow to fork later.
   in_child(test_no_driver);
   in_child(test_endless);
+  test_random_files();
   if (!has_device("vulkan")) {
     printf("hal vulkan: skipped, there is no device: install mesa-vulkan-drivers\n");
     return check_summary("hal vulkan");
@@ -447,6 +528,7 @@ int main(void) {
   test_files();
   for_each_device(test_scratch);
   test_large_binding();
+  test_failing_driver();
   test_cache();
   test_validation();
   return check_summary("hal vulkan");

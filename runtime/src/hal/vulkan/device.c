@@ -5,7 +5,7 @@
 #include "hal/cpu/cpu.h"
 #include "hal/vulkan/vulkan.h"
 
-enum { VALIDATION, TIMEOUT_MS, PIPELINE_CACHE, STAGING, NAME, OPTION_COUNT };
+enum { VALIDATION, TIMEOUT_MS, PIPELINE_CACHE, STAGING, MATCH, OPTION_COUNT };
 
 static const eyas_hal_option_info_t options[OPTION_COUNT] = {
     [VALIDATION] = {.name = "validation",
@@ -25,10 +25,10 @@ static const eyas_hal_option_info_t options[OPTION_COUNT] = {
                      "1: the host does not see the device's memory, as on a GPU with its "
                      "own, even where it could; for tests",
                  .max = 1},
-    [NAME] = {.name = "name",
-              .description =
-                  "a part of the device's name: the index then counts those that have it",
-              .is_text = true},
+    [MATCH] = {.name = "match",
+               .description =
+                   "a part of the device's name: the index then counts those that have it",
+               .is_text = true},
 };
 
 eyas_status_t eyas_hal_vulkan_foreign(void) {
@@ -187,9 +187,9 @@ static eyas_status_t choose(eyas_hal_vulkan_system_t* system, uint32_t index, co
   EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_system_devices(system, &count, found));
   if (count == 0) {
     return eyas_status_make(EYAS_STATUS_UNAVAILABLE,
-                            "there is a Vulkan loader, but no device: install a driver (in Debian "
-                            "mesa-vulkan-drivers), or name its file in VK_DRIVER_FILES; vulkaninfo "
-                            "--summary lists what there is");
+                            "there is a Vulkan loader, but no device with Vulkan 1.2: install a "
+                            "driver (in Debian mesa-vulkan-drivers), or name its file in "
+                            "VK_DRIVER_FILES; vulkaninfo --summary lists what there is");
   }
   for (uint32_t i = 0; i < count; ++i) {
     VkPhysicalDeviceProperties2 about = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
@@ -248,7 +248,7 @@ static eyas_status_t create(uint32_t index, const eyas_hal_option_t* values,
   pthread_mutex_init(&device->pipelines.mutex, NULL);
   pthread_condattr_destroy(&attributes);
   eyas_status_t status =
-      choose(system, index, values[NAME].text, &device->physical, &device->facts);
+      choose(system, index, values[MATCH].text, &device->physical, &device->facts);
   if (!status) status = open(device, values);
   if (status) {
     eyas_hal_vulkan_destroy(device);

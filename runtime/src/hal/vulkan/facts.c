@@ -162,13 +162,6 @@ eyas_status_t eyas_hal_vulkan_facts(eyas_hal_vulkan_system_t* system, VkPhysical
   VkPhysicalDeviceProperties2 first = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
   system->vk.GetPhysicalDeviceProperties2(physical, &first);
   facts->properties = first.properties;
-  const uint32_t version = first.properties.apiVersion;
-  if (version < VK_API_VERSION_1_2) {
-    return eyas_status_make(
-        EYAS_STATUS_INCOMPATIBLE,
-        "device '%s' has Vulkan %u.%u and 1.2 is needed: install a newer driver",
-        first.properties.deviceName, VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
-  }
   EYAS_RETURN_IF_ERROR(find_queue(system, physical, facts));
   uint32_t count = 0;
   system->vk.EnumerateDeviceExtensionProperties(physical, NULL, &count, NULL);

@@ -4,7 +4,7 @@
 #define EYAS_HAL_VULKAN_FACTS_H_
 
 #include "eyas/hal.h"
-#include "hal/vulkan/instance.h"
+#include "hal/vulkan/system.h"
 
 #define EYAS_HAL_VULKAN_MAX_PROPERTIES 96
 

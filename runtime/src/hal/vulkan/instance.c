@@ -1,242 +1,188 @@
-#define _GNU_SOURCE 1
-#include "hal/vulkan/instance.h"
+// Instances of recordings: all that one run at a time needs of its own.
+#include "hal/vulkan/vulkan.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#define LAYER "VK_LAYER_KHRONOS_validation"
+// Submissions of one recording that are under way at the same time; more wait for these.
+#define MAX_INSTANCES 4
 
-typedef struct loader_t {
-  PFN_vkVoidFunction (*GetInstanceProcAddr)(VkInstance instance, const char* name);
-  EYAS_VK_GLOBAL_FUNCTIONS(EYAS_VK_FIELD)
-} loader_t;
-
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static loader_t loader;
-static eyas_hal_vulkan_system_t* systems[2];  // without and with validation
-static _Atomic uint32_t message_count;
-
-uint32_t eyas_hal_vulkan_validation_messages(void) {
-  return atomic_load(&message_count);
+static eyas_status_t no_memory(void) {
+  return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory for commands");
 }
 
-static _Atomic uint32_t orphan_count;
-
-void eyas_hal_vulkan_orphan_begins(void) {
-  atomic_fetch_add(&orphan_count, 1);
-}
-
-void eyas_hal_vulkan_orphan_ends(void) {
-  atomic_fetch_sub(&orphan_count, 1);
-}
-
-static void wait_for_orphans(void) {
-  for (int i = 0; atomic_load(&orphan_count) > 0 && i < 2000; ++i) usleep(1000);
-}
-
-static const char* name_of(VkResult result) {
-  switch (result) {
-    case VK_ERROR_OUT_OF_HOST_MEMORY: return "out of host memory";
-    case VK_ERROR_OUT_OF_DEVICE_MEMORY: return "out of device memory";
-    case VK_ERROR_INITIALIZATION_FAILED: return "the driver could not be initialised";
-    case VK_ERROR_LAYER_NOT_PRESENT: return "a layer is not there";
-    case VK_ERROR_EXTENSION_NOT_PRESENT: return "an extension is not there";
-    case VK_ERROR_FEATURE_NOT_PRESENT: return "a feature is not there";
-    case VK_ERROR_INCOMPATIBLE_DRIVER: return "no driver that works";
-    case VK_ERROR_TOO_MANY_OBJECTS: return "too many objects";
-    case VK_ERROR_OUT_OF_POOL_MEMORY: return "out of pool memory";
-    default: return "an error of Vulkan";
+static eyas_status_t acquire_pool(eyas_hal_vulkan_device_t* device,
+                                  eyas_hal_vulkan_pool_t** out_pool) {
+  eyas_hal_vulkan_pool_t* pool = device->queue.pools;
+  if (pool) {
+    device->queue.pools = pool->next;
+    *out_pool = pool;
+    return NULL;
   }
-}
-
-eyas_status_t eyas_hal_vulkan_status(VkResult result, const char* what) {
-  if (result >= 0) return NULL;
-  eyas_status_code_t code = EYAS_STATUS_INTERNAL;
-  if (result == VK_ERROR_DEVICE_LOST) {
-    return eyas_status_make(EYAS_STATUS_UNAVAILABLE,
-                            "%s: the device is lost (a kernel that failed or took too long for the "
-                            "system, or a driver that was reset); open the device again",
-                            what);
-  }
-  if (result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
-      result == VK_ERROR_TOO_MANY_OBJECTS || result == VK_ERROR_OUT_OF_POOL_MEMORY) {
-    code = EYAS_STATUS_RESOURCE_EXHAUSTED;
-  }
-  return eyas_status_make(code, "%s: %s (VkResult %d)", what, name_of(result), (int)result);
-}
-
-// The library stays open: its threads and those of drivers may outlive every device.
-static eyas_status_t open_loader(void) {
-  if (loader.GetInstanceProcAddr) return NULL;
-  void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    return eyas_status_make(
-        EYAS_STATUS_UNAVAILABLE,
-        "no Vulkan loader (libvulkan.so.1): install one and a driver, in Debian "
-        "the packages libvulkan1 and mesa-vulkan-drivers");
-  }
-  loader_t found;
-  *(void**)&found.GetInstanceProcAddr = dlsym(library, "vkGetInstanceProcAddr");
-  if (!found.GetInstanceProcAddr) {
-    return eyas_status_make(EYAS_STATUS_UNAVAILABLE,
-                            "libvulkan.so.1 has no vkGetInstanceProcAddr: it is no Vulkan loader");
-  }
-#define LOAD(result, name, parameters)                                                          \
-  found.name = (result(*) parameters)found.GetInstanceProcAddr(NULL, "vk" #name);               \
-  if (!found.name) {                                                                            \
-    return eyas_status_make(EYAS_STATUS_UNAVAILABLE,                                            \
-                            "the Vulkan loader has no vk" #name ": install a newer one (1.2)"); \
-  }
-  EYAS_VK_GLOBAL_FUNCTIONS(LOAD)
-#undef LOAD
-  loader = found;
-  atexit(wait_for_orphans);
-  return NULL;
-}
-
-static bool has_layer(void) {
-  uint32_t count = 0;
-  loader.EnumerateInstanceLayerProperties(&count, NULL);
-  VkLayerProperties* layers = calloc(count + 1, sizeof(*layers));
-  bool found = false;
-  if (layers && loader.EnumerateInstanceLayerProperties(&count, layers) >= 0) {
-    for (uint32_t i = 0; i < count; ++i) found |= strcmp(layers[i].layerName, LAYER) == 0;
-  }
-  free(layers);
-  return found;
-}
-
-static VkBool32 on_message(uint32_t severity, VkFlags types,
-                           const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
-  (void)severity, (void)types, (void)user;
-  atomic_fetch_add(&message_count, 1);
-  fprintf(stderr, "vulkan validation: %s\n", data->pMessage);
-  return 0;
-}
-
-static eyas_status_t load_functions(eyas_hal_vulkan_system_t* system) {
-#define LOAD(result, name, parameters) \
-  system->vk.name = (result(*) parameters)loader.GetInstanceProcAddr(system->handle, "vk" #name);
-#define REQUIRE(result, name, parameters)                                                 \
-  LOAD(result, name, parameters)                                                          \
-  if (!system->vk.name) {                                                                 \
-    return eyas_status_make(EYAS_STATUS_UNAVAILABLE,                                      \
-                            "the Vulkan loader has no vk" #name ": install a newer one"); \
-  }
-  EYAS_VK_INSTANCE_FUNCTIONS(REQUIRE)
-  EYAS_VK_OPTIONAL_INSTANCE_FUNCTIONS(LOAD)
-#undef REQUIRE
-#undef LOAD
-  return NULL;
-}
-
-static eyas_status_t create_system(bool validation, eyas_hal_vulkan_system_t* system) {
-  if (validation && !has_layer()) {
-    return eyas_status_make(EYAS_STATUS_UNAVAILABLE,
-                            "validation=1, and there is no " LAYER
-                            ": install it, in Debian the package vulkan-validationlayers");
-  }
-  static const char* const layers[] = {LAYER};
-  static const char* const extensions[] = {"VK_EXT_debug_utils", "VK_EXT_validation_features"};
-  static const uint32_t checks[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
-  const VkDebugUtilsMessengerCreateInfoEXT messenger = {
-      .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
-      .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT |
-                         VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT,
-      .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
-                     VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
-      .pfnUserCallback = on_message,
+  pool = calloc(1, sizeof(*pool));
+  if (!pool) return no_memory();
+  const VkCommandPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                        .queueFamilyIndex = device->facts.queue_family};
+  eyas_status_t status =
+      eyas_hal_vulkan_status(device->vk.CreateCommandPool(device->handle, &info, NULL, &pool->pool),
+                             "vkCreateCommandPool");
+  const VkCommandBufferAllocateInfo buffer = {
+      .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+      .commandPool = pool->pool,
+      .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+      .commandBufferCount = 1,
   };
-  const VkValidationFeaturesEXT features = {
-      .sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
-      .pNext = &messenger,
-      .enabledValidationFeatureCount = 1,
-      .pEnabledValidationFeatures = checks,
-  };
-  const VkApplicationInfo application = {
-      .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-      .pEngineName = "eyas",
-      .apiVersion = VK_API_VERSION_1_3,
-  };
-  const VkInstanceCreateInfo info = {
-      .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-      .pNext = validation ? &features : NULL,
-      .pApplicationInfo = &application,
-      .enabledLayerCount = validation ? 1 : 0,
-      .ppEnabledLayerNames = layers,
-      .enabledExtensionCount = validation ? 2 : 0,
-      .ppEnabledExtensionNames = extensions,
-  };
-  VkResult result = loader.CreateInstance(&info, NULL, &system->handle);
-  if (result < 0) {
-    eyas_status_t cause = eyas_hal_vulkan_status(result, "vkCreateInstance");
-    eyas_status_t status = eyas_status_make(
-        EYAS_STATUS_UNAVAILABLE,
-        "%s: there is a Vulkan loader, but no driver that it can use. Install one (in Debian "
-        "mesa-vulkan-drivers, which has a GPU played by the CPU, too), or name its file in "
-        "VK_DRIVER_FILES",
-        eyas_status_message(cause));
-    eyas_status_free(cause);
+  if (!status) {
+    status = eyas_hal_vulkan_status(
+        device->vk.AllocateCommandBuffers(device->handle, &buffer, &pool->commands),
+        "vkAllocateCommandBuffers");
+  }
+  if (status) {
+    if (pool->pool) device->vk.DestroyCommandPool(device->handle, pool->pool, NULL);
+    free(pool);
     return status;
   }
-  system->process = getpid();
-  EYAS_RETURN_IF_ERROR(load_functions(system));
-  if (!validation || !system->vk.CreateDebugUtilsMessengerEXT) return NULL;
-  VkDebugUtilsMessengerEXT handle = NULL;
-  return eyas_hal_vulkan_status(
-      system->vk.CreateDebugUtilsMessengerEXT(system->handle, &messenger, NULL, &handle),
-      "vkCreateDebugUtilsMessenger");
+  *out_pool = pool;
+  return NULL;
 }
 
-eyas_status_t eyas_hal_vulkan_system(bool validation, eyas_hal_vulkan_system_t** out_system) {
-  pthread_mutex_lock(&mutex);
-  eyas_status_t status = open_loader();
-  // A child of a fork leaves its parent's alone: drivers keep threads and files in it.
-  eyas_hal_vulkan_system_t* system = systems[validation];
-  if (!status && (!system || system->process != getpid())) {
-    system = calloc(1, sizeof(*system));
-    status = system ? create_system(validation, system)
-                    : eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory");
-    if (status) {
-      free(system);
-    } else {
-      systems[validation] = system;
+static void release_pool(eyas_hal_vulkan_device_t* device, eyas_hal_vulkan_pool_t* pool) {
+  if (!pool || !eyas_hal_vulkan_is_ours(device)) return;
+  pthread_mutex_lock(&device->queue.mutex);
+  pool->next = device->queue.pools;
+  device->queue.pools = pool;
+  pthread_mutex_unlock(&device->queue.mutex);
+}
+
+void eyas_hal_vulkan_instance_free(eyas_hal_vulkan_device_t* device,
+                                   eyas_hal_vulkan_instance_t* instance) {
+  if (eyas_hal_vulkan_is_ours(device)) {
+    if (instance->descriptors) {
+      device->vk.DestroyDescriptorPool(device->handle, instance->descriptors, NULL);
     }
+    if (instance->queries) device->vk.DestroyQueryPool(device->handle, instance->queries, NULL);
   }
-  pthread_mutex_unlock(&mutex);
-  if (!status) *out_system = system;
+  release_pool(device, instance->pool);
+  eyas_hal_vulkan_range_free(device, instance->words);
+  free(instance->sets);
+  free(instance->places);
+  free(instance);
+}
+
+static eyas_status_t new_sets(eyas_hal_vulkan_device_t* device,
+                              const eyas_hal_command_buffer_t* commands,
+                              eyas_hal_vulkan_instance_t* instance) {
+  const eyas_hal_vulkan_recording_t* recording = commands->payload;
+  if (recording->set_count == 0) return NULL;
+  const VkDescriptorPoolSize size = {
+      .type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+      .descriptorCount = recording->descriptor_count ? recording->descriptor_count : 1,
+  };
+  const VkDescriptorPoolCreateInfo info = {
+      .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+      .flags =
+          device->facts.update_after_bind ? VK_DESCRIPTOR_POOL_CREATE_UPDATE_AFTER_BIND_BIT : 0,
+      .maxSets = recording->set_count,
+      .poolSizeCount = 1,
+      .pPoolSizes = &size,
+  };
+  EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_status(
+      device->vk.CreateDescriptorPool(device->handle, &info, NULL, &instance->descriptors),
+      "vkCreateDescriptorPool"));
+  VkDescriptorSetLayout* layouts = calloc(recording->set_count, sizeof(*layouts));
+  instance->sets = calloc(recording->set_count, sizeof(*instance->sets));
+  eyas_status_t status = NULL;
+  if (!layouts || !instance->sets) {
+    status = no_memory();
+  } else {
+    for (size_t i = 0; i < commands->commands.count; ++i) {
+      const eyas_hal_vulkan_step_t* step = &recording->steps[i];
+      if (step->export) layouts[step->set] = step->export->set_layout;
+    }
+    const VkDescriptorSetAllocateInfo sets = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+        .descriptorPool = instance->descriptors,
+        .descriptorSetCount = recording->set_count,
+        .pSetLayouts = layouts,
+    };
+    status = eyas_hal_vulkan_status(
+        device->vk.AllocateDescriptorSets(device->handle, &sets, instance->sets),
+        "vkAllocateDescriptorSets");
+  }
+  free(layouts);
   return status;
 }
 
-static int rank(const eyas_hal_vulkan_system_t* system, VkPhysicalDevice device) {
-  VkPhysicalDeviceProperties2 about = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-  system->vk.GetPhysicalDeviceProperties2(device, &about);
-  switch (about.properties.deviceType) {
-    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 0;
-    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 1;
-    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return 2;
-    default: return 3;
-  }
+static eyas_status_t new_words(eyas_hal_vulkan_device_t* device,
+                               const eyas_hal_vulkan_recording_t* recording,
+                               eyas_hal_vulkan_instance_t* instance) {
+  const eyas_hal_vulkan_memory_t* memory = &device->memory;
+  const uint64_t bytes = recording->word_bytes;
+  eyas_status_t status =
+      eyas_hal_vulkan_range_allocate(device, memory->constant_type, bytes, &instance->words);
+  if (!status || memory->constant_type == memory->host_type) return status;
+  eyas_status_free(status);  // the window into a GPU's memory may be small
+  return eyas_hal_vulkan_range_allocate(device, memory->host_type, bytes, &instance->words);
 }
 
-eyas_status_t eyas_hal_vulkan_system_devices(
-    eyas_hal_vulkan_system_t* system, uint32_t* out_count,
-    VkPhysicalDevice out_devices[EYAS_HAL_VULKAN_MAX_DEVICES]) {
-  VkPhysicalDevice found[EYAS_HAL_VULKAN_MAX_DEVICES];
-  uint32_t count = EYAS_HAL_VULKAN_MAX_DEVICES;
-  *out_count = 0;
-  VkResult result = system->vk.EnumeratePhysicalDevices(system->handle, &count, found);
-  if (result == VK_ERROR_INITIALIZATION_FAILED) return NULL;  // a driver without a device
-  EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_status(result, "vkEnumeratePhysicalDevices"));
-  for (int kind = 0; kind <= 3; ++kind) {
-    for (uint32_t i = 0; i < count; ++i) {
-      if (rank(system, found[i]) == kind) out_devices[(*out_count)++] = found[i];
-    }
+static eyas_status_t fill_instance(eyas_hal_vulkan_device_t* device,
+                                   const eyas_hal_command_buffer_t* commands,
+                                   eyas_hal_vulkan_instance_t* instance) {
+  const eyas_hal_vulkan_recording_t* recording = commands->payload;
+  instance->places = calloc(commands->bindings.count + 1, sizeof(*instance->places));
+  if (!instance->places) return no_memory();
+  EYAS_RETURN_IF_ERROR(acquire_pool(device, &instance->pool));
+  EYAS_RETURN_IF_ERROR(new_sets(device, commands, instance));
+  if (recording->word_bytes) EYAS_RETURN_IF_ERROR(new_words(device, recording, instance));
+  if (!commands->profiling || !device->facts.timestamp_bits) return NULL;
+  const VkQueryPoolCreateInfo queries = {
+      .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+      .queryType = VK_QUERY_TYPE_TIMESTAMP,
+      .queryCount = (uint32_t)commands->commands.count + 1,
+  };
+  return eyas_hal_vulkan_status(
+      device->vk.CreateQueryPool(device->handle, &queries, NULL, &instance->queries),
+      "vkCreateQueryPool");
+}
+
+static eyas_status_t new_instance(eyas_hal_vulkan_device_t* device,
+                                  const eyas_hal_command_buffer_t* commands,
+                                  eyas_hal_vulkan_instance_t** out_instance) {
+  eyas_hal_vulkan_recording_t* recording = commands->payload;
+  eyas_hal_vulkan_instance_t* instance = calloc(1, sizeof(*instance));
+  if (!instance) return no_memory();
+  // It belongs to the recording at once: what it got before a failure is freed with it.
+  instance->next = recording->instances;
+  recording->instances = instance;
+  ++recording->instance_count;
+  eyas_status_t status = fill_instance(device, commands, instance);
+  if (status) {
+    instance->busy = true;  // never to be used
+  } else {
+    *out_instance = instance;
   }
-  return NULL;
+  return status;
+}
+
+eyas_status_t eyas_hal_vulkan_instance_acquire(eyas_hal_vulkan_device_t* device,
+                                               const eyas_hal_command_buffer_t* commands,
+                                               const eyas_hal_range_t* table,
+                                               eyas_hal_vulkan_instance_t** out_instance) {
+  eyas_hal_vulkan_recording_t* recording = commands->payload;
+  eyas_hal_vulkan_instance_t* oldest = NULL;
+  *out_instance = NULL;
+  for (eyas_hal_vulkan_instance_t* i = recording->instances; i; i = i->next) {
+    if (i->busy) continue;
+    if (eyas_hal_vulkan_instance_fits(commands, i, table)) {
+      *out_instance = i;
+      return NULL;
+    }
+    if (!oldest || i->last_used < oldest->last_used) oldest = i;
+  }
+  // Where another table means to record again, tables that take turns have an instance each.
+  const bool full = recording->instance_count == MAX_INSTANCES;
+  if (full || (oldest && device->facts.update_after_bind)) {
+    *out_instance = oldest;
+    return NULL;
+  }
+  return new_instance(device, commands, out_instance);
 }

@@ -1,5 +1,6 @@
-// Memory in large blocks, given out in parts first fit: a device allows few allocations, and each
+// Memory in large blocks, given out in parts best fit: a device allows few allocations, and each
 // takes long. A block has one VkBuffer over all of it, so that a part is an offset and no object.
+// Blocks that nothing uses any more are kept for the next that asks, up to a bound.
 #include "hal/vulkan/vulkan.h"
 
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #define FIRST_BLOCK_BYTES ((uint64_t)4 << 20)  // each next one of a type is twice as large
 #define MAX_BLOCK_BYTES ((uint64_t)64 << 20)   // and what needs half of this has a block by itself
+#define MAX_IDLE_BYTES ((uint64_t)256 << 20)   // of each type
 
 typedef unsigned long long ull;
 
@@ -161,13 +163,43 @@ static bool take(eyas_hal_vulkan_range_t* range, uint64_t bytes) {
   return true;
 }
 
-static eyas_hal_vulkan_range_t* find_range(eyas_hal_vulkan_block_t* block, uint64_t bytes) {
-  for (; block; block = block->next) {
+static bool is_empty(const eyas_hal_vulkan_block_t* block) {
+  return !block->first->used && !block->first->next;
+}
+
+// The smallest free range that is large enough; the rest of it stays free.
+static eyas_hal_vulkan_range_t* find_range(eyas_hal_vulkan_memory_t* memory, uint32_t type,
+                                           uint64_t bytes) {
+  eyas_hal_vulkan_range_t* best = NULL;
+  for (eyas_hal_vulkan_block_t* block = memory->blocks[type]; block; block = block->next) {
     for (eyas_hal_vulkan_range_t* range = block->first; range; range = range->next) {
-      if (!range->used && range->bytes >= bytes) return take(range, bytes) ? range : NULL;
+      if (range->used || range->bytes < bytes) continue;
+      if (!best || range->bytes < best->bytes) best = range;
     }
   }
-  return NULL;
+  if (!best) return NULL;
+  const bool was_idle = is_empty(best->block);
+  if (!take(best, bytes)) return NULL;
+  if (was_idle) memory->idle_bytes[type] -= best->block->bytes;
+  return best;
+}
+
+// Gives back what is kept, of every type: they may share a heap.
+static void free_idle(eyas_hal_vulkan_device_t* device) {
+  eyas_hal_vulkan_memory_t* memory = &device->memory;
+  for (uint32_t type = 0; type < 32; ++type) {
+    eyas_hal_vulkan_block_t** next = &memory->blocks[type];
+    while (*next) {
+      eyas_hal_vulkan_block_t* block = *next;
+      if (!is_empty(block)) {
+        next = &block->next;
+        continue;
+      }
+      *next = block->next;
+      free_block(device, block);
+    }
+    memory->idle_bytes[type] = 0;
+  }
 }
 
 // Adds a block that has room for `bytes`; near the end of memory one that has no more than that.
@@ -179,13 +211,15 @@ static eyas_status_t grow(eyas_hal_vulkan_device_t* device, uint32_t type, uint6
   if (wanted < bytes || bytes >= MAX_BLOCK_BYTES / 2) wanted = bytes;
   eyas_hal_vulkan_block_t* block = NULL;
   eyas_status_t status = new_block(device, type, wanted, &block);
-  if (status && wanted > bytes) {
+  if (status) {
     eyas_status_free(status);
+    free_idle(device);
     status = new_block(device, type, bytes, &block);
   }
   if (status) return status;
   block->next = *blocks;
   *blocks = block;
+  device->memory.idle_bytes[type] += block->bytes;  // until a part of it is taken
   return NULL;
 }
 
@@ -207,10 +241,10 @@ eyas_status_t eyas_hal_vulkan_range_allocate(eyas_hal_vulkan_device_t* device, u
   }
   pthread_mutex_lock(&memory->mutex);
   eyas_status_t status = NULL;
-  eyas_hal_vulkan_range_t* range = find_range(memory->blocks[type], bytes);
+  eyas_hal_vulkan_range_t* range = find_range(memory, type, bytes);
   if (!range) {
     status = grow(device, type, bytes);
-    if (!status) range = find_range(memory->blocks[type], bytes);
+    if (!status) range = find_range(memory, type, bytes);
   }
   pthread_mutex_unlock(&memory->mutex);
   if (status) {
@@ -241,13 +275,16 @@ void eyas_hal_vulkan_range_free(eyas_hal_vulkan_device_t* device, eyas_hal_vulka
   range->used = false;
   join(range);
   join(range->previous);
-  // Large blocks go back at once, and small ones while there is another of their type.
-  eyas_hal_vulkan_block_t** blocks = &memory->blocks[block->type];
-  const bool spare = block->bytes > MAX_BLOCK_BYTES || *blocks != block || block->next;
-  if (!block->first->used && !block->first->next && spare) {
-    while (*blocks != block) blocks = &(*blocks)->next;
-    *blocks = block->next;
-    empty = block;
+  if (is_empty(block)) {
+    uint64_t* idle_bytes = &memory->idle_bytes[block->type];
+    if (*idle_bytes + block->bytes <= MAX_IDLE_BYTES) {
+      *idle_bytes += block->bytes;
+    } else {
+      eyas_hal_vulkan_block_t** next = &memory->blocks[block->type];
+      while (*next != block) next = &(*next)->next;
+      *next = block->next;
+      empty = block;
+    }
   }
   pthread_mutex_unlock(&memory->mutex);
   if (empty) free_block(device, empty);

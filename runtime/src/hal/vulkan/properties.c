@@ -152,6 +152,7 @@ void eyas_hal_vulkan_facts_name(eyas_hal_vulkan_system_t* system, VkPhysicalDevi
     }
   }
   add(facts, "memory-bytes", "%llu", (unsigned long long)bytes);
+  add_flag(facts, "conditional", facts->conditional);
   name_limits(facts);
   name_subgroups(facts);
   name_types(facts);

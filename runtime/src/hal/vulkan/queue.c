@@ -4,18 +4,10 @@
 #define _GNU_SOURCE 1
 #include "hal/vulkan/queue.h"
 
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "hal/cpu/cpu.h"
-
-// How often the thread looks whether what submissions wait for has come: semaphores may be of any
-// device. And how long anybody waits without looking whether the device is lost.
-#define POLL_NS 100000
-#define LOOK_NS 50000000
 
 static void append(eyas_hal_vulkan_list_t* list, eyas_hal_vulkan_submission_t* submission) {
   submission->next = NULL;
@@ -100,7 +92,7 @@ static eyas_status_t issue(eyas_hal_vulkan_device_t* device,
 }
 
 // Nothing goes on: what is under way and what waits has failed.
-static void fail_all(eyas_hal_vulkan_device_t* device, eyas_status_t status) {
+void eyas_hal_vulkan_queue_fail(eyas_hal_vulkan_device_t* device, eyas_status_t status) {
   eyas_hal_vulkan_queue_t* queue = &device->queue;
   eyas_hal_vulkan_list_t* lists[] = {&queue->issued, &queue->waiting};
   for (size_t i = 0; i < 2; ++i) {
@@ -161,9 +153,10 @@ static eyas_hal_vulkan_list_t take_done(eyas_hal_vulkan_device_t* device) {
   if (queue->issued.first) {
     VkResult result = device->vk.GetSemaphoreCounterValue(device->handle, queue->timeline, &value);
     if (result < 0) {
-      fail_all(device, eyas_hal_vulkan_status(result, "waiting for the device"));
+      eyas_hal_vulkan_queue_fail(device, eyas_hal_vulkan_status(result, "waiting for the device"));
     } else if (value > queue->last_value) {  // what a lost device may count to
-      fail_all(device, eyas_hal_vulkan_status(VK_ERROR_DEVICE_LOST, "waiting for the device"));
+      eyas_hal_vulkan_queue_fail(
+          device, eyas_hal_vulkan_status(VK_ERROR_DEVICE_LOST, "waiting for the device"));
     }
   }
   while (queue->issued.first && queue->issued.first->value <= value) {
@@ -182,13 +175,13 @@ static eyas_hal_vulkan_list_t take_done(eyas_hal_vulkan_device_t* device) {
   return done;
 }
 
-static bool is_idle(const eyas_hal_vulkan_queue_t* queue) {
+bool eyas_hal_vulkan_queue_is_idle(const eyas_hal_vulkan_queue_t* queue) {
   return !queue->waiting.first && !queue->issued.first && !queue->refused.first &&
          !queue->unfinished;
 }
 
 // Finishes what is done, and issues what could not go on before.
-static void advance(eyas_hal_vulkan_device_t* device) {
+void eyas_hal_vulkan_queue_advance(eyas_hal_vulkan_device_t* device) {
   eyas_hal_vulkan_queue_t* queue = &device->queue;
   pthread_mutex_lock(&queue->finishing);
   pthread_mutex_lock(&queue->mutex);
@@ -206,12 +199,13 @@ static void advance(eyas_hal_vulkan_device_t* device) {
     pthread_mutex_lock(&queue->mutex);
     queue->unfinished -= count;
   }
-  if (is_idle(queue)) pthread_cond_broadcast(&queue->idle);
+  if (eyas_hal_vulkan_queue_is_idle(queue)) pthread_cond_broadcast(&queue->idle);
   pthread_mutex_unlock(&queue->mutex);
   pthread_mutex_unlock(&queue->finishing);
 }
 
-static VkResult wait_value(eyas_hal_vulkan_device_t* device, uint64_t value, uint64_t timeout_ns) {
+VkResult eyas_hal_vulkan_queue_wait_value(eyas_hal_vulkan_device_t* device, uint64_t value,
+                                          uint64_t timeout_ns) {
   const VkSemaphoreWaitInfo info = {
       .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
       .semaphoreCount = 1,
@@ -219,127 +213,6 @@ static VkResult wait_value(eyas_hal_vulkan_device_t* device, uint64_t value, uin
       .pValues = &value,
   };
   return device->vk.WaitSemaphores(device->handle, &info, timeout_ns);
-}
-
-//===-- The thread ------------------------------------------------------------------------------//
-
-// Gives up a device whose first submission has run for longer than it may.
-static void check_hang(eyas_hal_vulkan_device_t* device) {
-  eyas_hal_vulkan_queue_t* queue = &device->queue;
-  const eyas_hal_vulkan_submission_t* first = queue->issued.first;
-  if (!first || eyas_clock_now_ns() - queue->head_since_ns < device->timeout_ns) return;
-  uint64_t value = 0;
-  if (device->vk.GetSemaphoreCounterValue(device->handle, queue->timeline, &value) < 0 ||
-      value >= first->value) {
-    return;
-  }
-  const char* name = "none";
-  if (first->commands && first->commands->commands.count > 0) {
-    name = eyas_hal_command_name(&eyas_hal_commands(first->commands)[0]);
-  }
-  atomic_store(&device->abandoned, true);
-  fail_all(device, eyas_status_make(
-                       EYAS_STATUS_UNAVAILABLE,
-                       "the device '%s' has not finished a submission (%zu commands, the first "
-                       "is '%s') within %llu ms, and is given up: a kernel that never ends, or "
-                       "timeout_ms of the device is too short for it",
-                       device->facts.properties.deviceName,
-                       first->commands ? first->commands->commands.count : 0, name,
-                       (unsigned long long)(device->timeout_ns / 1000000)));
-}
-
-static void wait_for_work(eyas_hal_vulkan_queue_t* queue) {
-  if (!queue->waiting.first) {
-    pthread_cond_wait(&queue->changed, &queue->mutex);
-    return;
-  }
-  const uint64_t until_ns = eyas_clock_now_ns() + POLL_NS;
-  const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
-                                 .tv_nsec = (long)(until_ns % 1000000000u)};
-  pthread_cond_timedwait(&queue->changed, &queue->mutex, &until);
-}
-
-static void* work(void* argument) {
-  eyas_hal_vulkan_device_t* device = argument;
-  eyas_hal_vulkan_queue_t* queue = &device->queue;
-  pthread_mutex_lock(&queue->mutex);
-  while (!queue->orphaned && !(queue->stopping && is_idle(queue))) {
-    if (queue->issued.first) {
-      const uint64_t value = queue->issued.first->value;
-      const uint64_t timeout_ns = queue->waiting.first ? POLL_NS : LOOK_NS;
-      pthread_mutex_unlock(&queue->mutex);
-      const VkResult result = wait_value(device, value, timeout_ns);
-      pthread_mutex_lock(&queue->mutex);
-      if (result == VK_TIMEOUT) check_hang(device);
-    } else if (!queue->refused.first) {
-      wait_for_work(queue);
-    }
-    pthread_mutex_unlock(&queue->mutex);
-    advance(device);
-    pthread_mutex_lock(&queue->mutex);
-  }
-  const bool orphaned = queue->orphaned;
-  pthread_mutex_unlock(&queue->mutex);
-  if (orphaned) {
-    pthread_detach(pthread_self());
-    eyas_hal_vulkan_destroy(device);
-    eyas_hal_vulkan_orphan_ends();
-  }
-  return NULL;
-}
-
-static eyas_status_t start_thread(eyas_hal_vulkan_device_t* device) {
-  // Signals belong to the application's threads, but for those that faults of our own raise.
-  sigset_t mask, before;
-  sigfillset(&mask);
-  static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
-  for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); ++i) sigdelset(&mask, own[i]);
-  pthread_sigmask(SIG_SETMASK, &mask, &before);
-  const int error = pthread_create(&device->queue.thread, NULL, work, device);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (!error) return NULL;
-  return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "cannot start the thread of a queue: %s",
-                          strerror(error));
-}
-
-eyas_status_t eyas_hal_vulkan_queue_create(eyas_hal_vulkan_device_t* device) {
-  const VkSemaphoreTypeCreateInfo type = {
-      .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-      .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE,
-  };
-  const VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
-                                      .pNext = &type};
-  EYAS_RETURN_IF_ERROR(eyas_hal_vulkan_status(
-      device->vk.CreateSemaphore(device->handle, &info, NULL, &device->queue.timeline),
-      "vkCreateSemaphore"));
-  return start_thread(device);
-}
-
-bool eyas_hal_vulkan_queue_stop(eyas_hal_vulkan_device_t* device) {
-  eyas_hal_vulkan_queue_t* queue = &device->queue;
-  if (eyas_hal_vulkan_is_foreign(device)) return true;
-  const bool own = pthread_equal(pthread_self(), queue->thread);
-  if (own) eyas_hal_vulkan_orphan_begins();
-  pthread_mutex_lock(&queue->mutex);
-  queue->stopping = true;
-  queue->orphaned = own;
-  pthread_cond_broadcast(&queue->changed);
-  pthread_mutex_unlock(&queue->mutex);
-  if (!own) pthread_join(queue->thread, NULL);
-  return !own;
-}
-
-void eyas_hal_vulkan_queue_destroy(eyas_hal_vulkan_device_t* device) {
-  eyas_hal_vulkan_queue_t* queue = &device->queue;
-  const bool ours = eyas_hal_vulkan_is_ours(device);
-  for (eyas_hal_vulkan_pool_t* pool = queue->pools; pool;) {
-    eyas_hal_vulkan_pool_t* next = pool->next;
-    if (ours) device->vk.DestroyCommandPool(device->handle, pool->pool, NULL);
-    free(pool);
-    pool = next;
-  }
-  if (ours && queue->timeline) device->vk.DestroySemaphore(device->handle, queue->timeline, NULL);
-  eyas_status_free(queue->failure);
 }
 
 //===-- What the HAL calls ----------------------------------------------------------------------//
@@ -369,7 +242,7 @@ eyas_status_t eyas_hal_vulkan_wait_idle(eyas_hal_device_t* base) {
   eyas_hal_vulkan_queue_t* queue = &device->queue;
   if (eyas_hal_vulkan_is_foreign(device)) return eyas_hal_vulkan_foreign();
   pthread_mutex_lock(&queue->mutex);
-  while (!is_idle(queue)) pthread_cond_wait(&queue->idle, &queue->mutex);
+  while (!eyas_hal_vulkan_queue_is_idle(queue)) pthread_cond_wait(&queue->idle, &queue->mutex);
   eyas_status_t status = eyas_status_clone(queue->failure);
   pthread_mutex_unlock(&queue->mutex);
   return status;
@@ -396,8 +269,9 @@ eyas_status_t eyas_hal_vulkan_semaphore_wait(eyas_hal_semaphore_t* semaphore, ui
   while (!eyas_hal_vulkan_is_foreign(device) && passed_ns < timeout_ns &&
          (promised = promise_of(&device->queue, semaphore, value))) {
     const uint64_t left_ns = timeout_ns - passed_ns;
-    const VkResult result = wait_value(device, promised, left_ns < LOOK_NS ? left_ns : LOOK_NS);
-    if (result != VK_TIMEOUT) advance(device);
+    const VkResult result = eyas_hal_vulkan_queue_wait_value(
+        device, promised, left_ns < EYAS_HAL_VULKAN_LOOK_NS ? left_ns : EYAS_HAL_VULKAN_LOOK_NS);
+    if (result != VK_TIMEOUT) eyas_hal_vulkan_queue_advance(device);
     passed_ns = eyas_clock_now_ns() - start_ns;
   }
   uint64_t left_ns = passed_ns < timeout_ns ? timeout_ns - passed_ns : 0;

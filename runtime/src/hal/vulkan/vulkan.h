@@ -1,13 +1,13 @@
 // The driver `vulkan`: GPUs, and CPUs that play one, through the system's Vulkan loader.
 //
-// - Nothing of Vulkan is needed to build, and without a loader there are no devices (instance.c).
+// - Nothing of Vulkan is needed to build, and without a loader there are no devices (system.c).
 // - What a device has is a list of names and values that code is checked against (facts.c).
-// - Memory comes in large blocks, each with one VkBuffer over all of it (memory.c); what the host
-//   does not see is reached through a ring of staging memory (staging.c).
+// - Memory comes in large blocks, each with one VkBuffer over all of it (memory.c). What the host
+//   does not see is reached as on every device (hal/buffer.c).
 // - A recording is laid out once (recording.c) and written as Vulkan commands into an instance of
-//   it (commands.c). An instance is replayed as it is while the binding table stays the same.
-// - One queue in order (queue.c). Semaphores are the host's; a thread of the device notices work
-//   that is done, and so does who waits for it.
+//   it (instance.c, commands.c), which is replayed as it is while the binding table stays the same.
+// - One queue in order (queue.c). Semaphores are the host's; a thread of the device (worker.c)
+//   notices work that is done, and so does who waits for it.
 #ifndef EYAS_HAL_VULKAN_VULKAN_H_
 #define EYAS_HAL_VULKAN_VULKAN_H_
 
@@ -17,7 +17,7 @@
 
 #include "hal/command_buffer.h"
 #include "hal/vulkan/facts.h"
-#include "hal/vulkan/instance.h"
+#include "hal/vulkan/system.h"
 #include "hal/vulkan/vk_functions.h"
 
 extern const eyas_hal_driver_t eyas_hal_vulkan_driver;
@@ -60,6 +60,7 @@ typedef struct eyas_hal_vulkan_memory_t {
   bool host_visible;                    // near_type is mapped
   uint64_t alignment;                   // of every range
   eyas_hal_vulkan_block_t* blocks[32];  // by memory type
+  uint64_t idle_bytes[32];              // of blocks that nothing uses
 } eyas_hal_vulkan_memory_t;
 
 eyas_status_t eyas_hal_vulkan_memory_create(eyas_hal_vulkan_device_t* device, bool staging);
@@ -241,15 +242,16 @@ eyas_status_t eyas_hal_vulkan_commands_prepare(eyas_hal_device_t* device,
                                                eyas_hal_command_buffer_t* commands);
 void eyas_hal_vulkan_commands_destroy(eyas_hal_device_t* device,
                                       eyas_hal_command_buffer_t* commands);
+
+// instance.c
 // A free instance, best one that has the places of the table already; NULL when all that there may
 // be are busy.
 eyas_status_t eyas_hal_vulkan_instance_acquire(eyas_hal_vulkan_device_t* device,
                                                const eyas_hal_command_buffer_t* commands,
                                                const eyas_hal_range_t* table,
                                                eyas_hal_vulkan_instance_t** out_instance);
-eyas_status_t eyas_hal_vulkan_pool_acquire(eyas_hal_vulkan_device_t* device,
-                                           eyas_hal_vulkan_pool_t** out_pool);
-void eyas_hal_vulkan_pool_release(eyas_hal_vulkan_device_t* device, eyas_hal_vulkan_pool_t* pool);
+void eyas_hal_vulkan_instance_free(eyas_hal_vulkan_device_t* device,
+                                   eyas_hal_vulkan_instance_t* instance);
 
 // bindings.c: gives an instance the places that a table names, and records it where they changed.
 eyas_status_t eyas_hal_vulkan_instance_bind(eyas_hal_vulkan_device_t* device,

@@ -1,6 +1,6 @@
 // The loader of Vulkan and its instances. "System" because an `instance` is something else here.
-#ifndef EYAS_HAL_VULKAN_INSTANCE_H_
-#define EYAS_HAL_VULKAN_INSTANCE_H_
+#ifndef EYAS_HAL_VULKAN_SYSTEM_H_
+#define EYAS_HAL_VULKAN_SYSTEM_H_
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -18,8 +18,8 @@ typedef struct eyas_hal_vulkan_system_t {
 // it is another one. UNAVAILABLE says what to install.
 eyas_status_t eyas_hal_vulkan_system(bool validation, eyas_hal_vulkan_system_t** out_system);
 
-// Devices, the best kind first (GPUs of their own, then those in a processor, then CPUs that play
-// one), otherwise in the loader's order.
+// Devices with Vulkan 1.2, the best kind first (GPUs of their own, then those in a processor, then
+// CPUs that play one), otherwise in the loader's order.
 #define EYAS_HAL_VULKAN_MAX_DEVICES 16
 eyas_status_t eyas_hal_vulkan_system_devices(
     eyas_hal_vulkan_system_t* system, uint32_t* out_count,
@@ -36,4 +36,4 @@ uint32_t eyas_hal_vulkan_validation_messages(void);
 // What a call of Vulkan returned as a status; NULL for success. `what` says what was tried.
 eyas_status_t eyas_hal_vulkan_status(VkResult result, const char* what);
 
-#endif  // EYAS_HAL_VULKAN_INSTANCE_H_
+#endif  // EYAS_HAL_VULKAN_SYSTEM_H_
