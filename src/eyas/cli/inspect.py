@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from eyas.module.container import Container
 
 NAME = "inspect"
-VMVX = "vmvx"
+VMVX, SPIRV = "vmvx", "spirv"
 _STATES_SHOWN, _LOOPS_SHOWN = 8, 12
 
 
@@ -22,7 +22,9 @@ def command(
     module: Annotated[Path, typer.Argument(help="A .eyas module.")],
     kernels: Annotated[bool, typer.Option("--kernels", help="Every kernel, and why no other strategy.")] = False,
     parameters: Annotated[bool, typer.Option("--parameters", help="Every weight.")] = False,
-    bytecode: Annotated[bool, typer.Option("--bytecode", help="The host program and bytecode, as text.")] = False,
+    bytecode: Annotated[
+        bool, typer.Option("--bytecode", help="The host program, and bytecode or SPIR-V, as text.")
+    ] = False,
     variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     verify: Annotated[bool, typer.Option(help="Check every digest, which reads all weights.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Everything but bytecode as JSON.")] = False,
@@ -37,14 +39,7 @@ def command(
     if here is not None and variant is None:
         opened = container.read(module, verify=False, variant=here)
     if bytecode:
-        from eyas.module import vmvx_executable
-        from eyas.module.assembler import disassemble
-
-        print(disassemble(opened.program), end="")
-        for one in opened.program.executables:
-            if one.format == VMVX:
-                functions = vmvx_executable.read_executable(bytes(opened.executables[one.name]))
-                print(f"\n{vmvx_executable.disassemble(functions)}", end="")
+        _print_bytecode(opened)
         return
     report = describe(module, opened)
     if opened.variants:
@@ -53,6 +48,19 @@ def command(
         print_json(report)
     else:
         _print(report, kernels, parameters)
+
+
+def _print_bytecode(opened: Container) -> None:
+    from eyas.module import spirv_executable, spirv_text, vmvx_executable
+    from eyas.module.assembler import disassemble
+
+    print(disassemble(opened.program), end="")
+    for one in opened.program.executables:
+        image = bytes(opened.executables[one.name])
+        if one.format == VMVX:
+            print(f"\n{vmvx_executable.disassemble(vmvx_executable.read_executable(image))}", end="")
+        elif one.format == SPIRV:
+            print(f"\n{spirv_text.disassemble(spirv_executable.read_executable(image))}", end="")
 
 
 def describe(path: Path, opened: Container) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """How fast this machine is at best: multiply-adds in registers, and reads from each cache and from memory.
 
-Measured on the workers that the module runs on, about a second in all, and kept in the user's cache folder under the
-processor's name and the number of workers, unless other programs were running.
+Measured on the device that the module runs on, in a second or a few, and kept in the user's cache folder under the
+processor's name and the number of workers, unless other programs were running. Of a GPU only its memory is known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from eyas.errors import CallError, UsageError
 from eyas.explain.others import BUSY, OtherPrograms
 from eyas.knobs import cache_folder
-from eyas.runtime import _core
+from eyas.runtime import Device
 
 _FORMAT = 1  # of the stored numbers; another one is measured anew
 _MILLISECONDS, _ROUNDS = 60, 5
@@ -62,7 +62,7 @@ class Machine:
         return Machine(str(data["cpu"]), int(data["workers"]), numbers[0], levels)
 
 
-def this_machine(device: _core.Device, again: bool = False) -> Machine:
+def this_machine(device: Device, again: bool = False) -> Machine:
     """The limits of a device of this machine: stored ones unless there are none or `again` asks for new ones."""
     info = device.info()
     path = _stored_at(info["name"], info["workers"])
@@ -86,8 +86,13 @@ def this_machine(device: _core.Device, again: bool = False) -> Machine:
     return machine
 
 
-def _measure(device: _core.Device, cpu: str, workers: int) -> Machine:
+def _measure(device: Device, cpu: str, workers: int) -> Machine:
     """The best of several rounds: what else the machine does takes turns with us."""
+    if device.properties:
+        from eyas.explain.gpu_machine import measure_gpu  # compiles
+
+        flops, speed = measure_gpu(device)
+        return Machine(cpu, workers, flops, (Level("memory", 0, True, speed),))
     caches = _cache_sizes()
     flops, speeds = 0.0, [0.0] * (len(caches) + 1)
     for _ in range(_ROUNDS):
