@@ -173,7 +173,7 @@ class _Stage:
     def __init__(self, tile: StagedTile, operand: Operand, corner: mlir.Value):
         self.tile, self.operand, self.corner = tile, operand, corner
         memory, nest, access = tile.memory, tile.nest, operand.access
-        line = operand.extent + _PAD
+        line = _line(operand.extent)
         shape = (Size(tile.depth), Size(line))
         self.storage = Storage(f"stage{operand.loop}", access.storage.element, shape)
         strides = [ZERO] * len(nest.loops)
@@ -259,6 +259,15 @@ class _Stage:
         with mlir.InsertionPoint(branch.then_block):
             run()
             scf.YieldOp([])
+
+
+def _line(extent: int) -> int:
+    return extent + _PAD
+
+
+def staged_elements(depth: int, extent: int) -> int:
+    """Elements of shared memory for one operand."""
+    return depth * _line(extent)
 
 
 def operands_of(nest: Nest, row: int | None, column: int) -> tuple[Access, Access] | str:

@@ -26,7 +26,7 @@ class Ahead:
     loop: int
     count: int
     step: int = 0
-    loaded: dict[tuple[int, int], list[mlir.Value]] = field(default_factory=dict)
+    loaded: dict[tuple[int, int, int], list[mlir.Value]] = field(default_factory=dict)
 
 
 class ThreadTile(TileBody):
@@ -40,14 +40,18 @@ class ThreadTile(TileBody):
         self.memory: Memory = memory
         self.writes: mlir.Value | None = None
         self.depth = depth
-        self._ahead: Ahead | None = None
+        self.ahead: Ahead | None = None
 
     def run(self, block: Block) -> None:
         """All statements of the nest for one tile."""
         self._block(block, self.nest.statements)
 
-    def _loads(self, block: Block, outer: TileLoads | None = None) -> TileLoads:
-        return ThreadLoads(self.context, block, outer, self._ahead)
+    def sums(self, block: Block) -> list[list[mlir.Value]]:
+        """What the first statement sums up, for each row and lane of a tile."""
+        return self._reduce(self.nest.statements[0], block, {})[0]
+
+    def _loads(self, block: Block, outer: TileLoads | None = None) -> ThreadLoads:
+        return ThreadLoads(self.context, block, outer, self.ahead)
 
     def _run_reductions(
         self,
@@ -71,10 +75,10 @@ class ThreadTile(TileBody):
             assert index is not None
             ahead = Ahead(loop, self.depth)
             for number in range(self.depth):
-                self._ahead = replace(ahead, step=number)
+                self.ahead = replace(ahead, step=number)
                 at = self.memory.add(index, self.at.index(number))
                 values = step(replace(first, indices=with_index(first.indices, loop, at)), values)
-            self._ahead = None
+            self.ahead = None
             return values
 
         return steps
@@ -90,7 +94,7 @@ class ThreadTile(TileBody):
 
     def _store_all(self, access: Access, block: Block, values: list[list[mlir.Value]]) -> None:
         loads = self._loads(block)
-        count = vector_of(access, self.lane_loop, block.vectors, self.memory)
+        count = vector_of(access, self.lane_loop, loads.aligned, self.memory)
         for row in range(block.rows):
             for first in range(0, block.vectors, count):
                 address = loads.address(access, row, first)
@@ -101,18 +105,27 @@ class ThreadTile(TileBody):
 
 
 class ThreadLoads(TileLoads):
-    """Loads of one thread's tile."""
+    """Loads of one thread's tile, whose first lane has an index that is a multiple of `aligned`: of its number of lanes
+    unless told otherwise."""
 
     memory: Memory
 
-    def __init__(self, context: TileContext, block: Block, outer: TileLoads | None, ahead: Ahead | None):
+    def __init__(
+        self,
+        context: TileContext,
+        block: Block,
+        outer: TileLoads | None,
+        ahead: Ahead | None,
+        aligned: int | None = None,
+    ):
         super().__init__(context, block, 1, outer)
         self.ahead = ahead
+        self.aligned = block.vectors if aligned is None else aligned
 
     def get(self, access: Access, row: int, vector: int) -> mlir.Value:
         if self.ahead is not None and self._is_ahead(access, self.ahead):
-            return self._load_ahead(access, row if self._depends(access, self.row_loop) else 0, self.ahead)
-        count = vector_of(access, self.lane_loop, self.block.vectors, self.memory)
+            return self._load_ahead(access, row, vector, self.ahead)
+        count = vector_of(access, self.lane_loop, self.aligned, self.memory)
         if count == 1:
             return super().get(access, row, vector)
         row = row if self._depends(access, self.row_loop) else 0
@@ -123,15 +136,18 @@ class ThreadLoads(TileLoads):
         return self.values[id(access), row, vector]
 
     def _is_ahead(self, access: Access, ahead: Ahead) -> bool:
-        """Whether what several steps read lies side by side, the same for all lanes."""
+        """Whether what several steps read lies side by side, and not what several lanes read."""
         width = vector_of(access, ahead.loop, ahead.count, self.memory)
-        return not access.guards and width == ahead.count and not self._depends(access, self.lane_loop)
+        return not access.guards and width == ahead.count
 
-    def _load_ahead(self, access: Access, row: int, ahead: Ahead) -> mlir.Value:
-        key = (id(access), row)
+    def _load_ahead(self, access: Access, row: int, vector: int, ahead: Ahead) -> mlir.Value:
+        row = row if self._depends(access, self.row_loop) else 0
+        vector = vector if self._depends(access, self.lane_loop) else 0
+        key = (id(access), row, vector)
         if key not in ahead.loaded:
             assert ahead.step == 0, "the first step loads for all"
-            ahead.loaded[key] = self.memory.load_vector(access.storage, self.address(access, row, 0), ahead.count)
+            address = self.address(access, row, vector)
+            ahead.loaded[key] = self.memory.load_vector(access.storage, address, ahead.count)
         return ahead.loaded[key][ahead.step]
 
     def _load_vector(self, access: Access, row: int, first: int, count: int) -> list[mlir.Value]:

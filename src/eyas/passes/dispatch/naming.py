@@ -63,8 +63,10 @@ def _is_product(op: mlir.Operation) -> bool:
     """Whether an op sums products of two tensors."""
     if op.name != "linalg.generic" or "reduction" not in str(op.attributes["iterator_types"]):
         return False
-    body = [view.operation.name for view in op.regions[0].blocks[0].operations]
-    return len(op.operands) == 3 and body[-3:] == ["arith.mulf", "arith.addf", "linalg.yield"]
+    block = op.regions[0].blocks[0]
+    body = [view.operation.name for view in block.operations]
+    read = [argument for argument in block.arguments if list(argument.uses)]
+    return len(read) == 3 and body[-3:] == ["arith.mulf", "arith.addf", "linalg.yield"]
 
 
 def _identifier(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, linalg, tensor
 
+from eyas.codegen.common.softmax import Kind, NotSoftmax, constant_kind, folded_kind, made_kind
 from eyas.dialects import flow
 from eyas.ir.structured import (
     constant_scalar,
@@ -89,6 +90,33 @@ class RowOps:
         self.ops.append(op)
         self.dims[op] = dims
         return True
+
+    def is_softmax(self, scores: mlir.Value, end: mlir.Value) -> bool:
+        """Whether the ops are elementwise ones of the scores, and then those of a softmax."""
+        kinds = {scores: Kind.SCORE}
+
+        def get(value: mlir.Value) -> Kind:
+            if value not in self.index:
+                return constant_kind(value)
+            while value not in kinds:
+                op = defining_op(value)
+                assert op is not None, "a reshape of something made"
+                value = op.operands[0]
+            return kinds[value]
+
+        try:
+            for op in self.ops:
+                inputs, inits = split_operands(op)
+                body = op.regions[0].blocks[0]
+                if not is_elementwise_like(op):
+                    kinds[op.results[0]] = folded_kind(body, get(inputs[0]), fill_value(inits[0]))
+                elif Kind.MAXIMUM in kinds.values():
+                    kinds[op.results[0]] = made_kind(body, [get(value) for value in inputs])
+                else:
+                    kinds[op.results[0]] = Kind.SCORE
+            return get(end) in (Kind.WEIGHT, Kind.SHARE) and Kind.SUM in kinds.values()
+        except NotSoftmax:
+            return False
 
     @property
     def folds_rows(self) -> bool:

@@ -17,9 +17,24 @@ from eyas.ir.walk import defining_op, entry_block, functions
 from eyas.passes.optimize.attention_rows import RowOps, constant_factor
 from eyas.passes.targeted import TargetedPass
 from eyas.targets import Target
+from eyas.targets.gpu import GpuTarget
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """Of what one dispatch is made for a target."""
+
+    min_rows: int
+    min_columns: int
+    max_columns: int
+    in_pieces: bool
+    """Whether rows of scores are taken in pieces: then nothing is gained from keys that are transposed first, and only
+    softmax may lie between the products."""
+
 
 # Fewer rows cannot share what a product loads; longer rows of scores leave the first-level cache.
-_MIN_ROWS, _MIN_COLUMNS, _MAX_COLUMNS = 8, 16, 2048
+_BOUNDS_OF_CPUS = _Bounds(8, 16, 2048, in_pieces=False)
+_BOUNDS_OF_GPUS = _Bounds(1, 1, 1 << 31, in_pieces=True)
 
 
 @dataclass(frozen=True)
@@ -31,7 +46,8 @@ class FuseAttention(TargetedPass):
     each workgroup transposes its keys. A constant factor of queries or keys is applied to the scores, a constant
     divisor of the scores is a factor, and what rows of scores are divided by divides the result. The new ops share the
     attribute `flow.group`, which makes them one dispatch. A few rows (a decoder's) are not worth that: there the first
-    product alone reads the keys as they lie.
+    product alone reads the keys as they lie. GPUs take softmax in pieces, of any length and for any number of rows, and
+    read keys as they lie; other ops than softmax between the products are left alone there.
 
         %s = linalg.batch_matmul ins(%q, %kt)        %s = linalg.generic ins(%x, %kt) {flow.group = 0}
         %p = softmax %s                        =>    %e = ... exp(s - max) ...        {flow.group = 0}
@@ -43,14 +59,15 @@ class FuseAttention(TargetedPass):
 
     def run(self, module: mlir.Module) -> None:
         count = 0
+        bounds = _BOUNDS_OF_GPUS if isinstance(self.target, GpuTarget) else _BOUNDS_OF_CPUS
         for function in functions(module):
             for view in list(entry_block(function).operations):
-                if view.operation.name == "linalg.batch_matmul" and _fuse(view.operation, count, self.target):
+                if view.operation.name == "linalg.batch_matmul" and _fuse(view.operation, count, bounds, self.target):
                     count += 1
         run_upstream(module, "canonicalize,cse")
 
 
-def _fuse(first: mlir.Operation, number: int, target: Target) -> bool:
+def _fuse(first: mlir.Operation, number: int, bounds: _Bounds, target: Target) -> bool:
     """Rewrites the pattern that begins with a product of queries and keys, if it is one."""
     if not _is_product(first):
         return False
@@ -60,14 +77,16 @@ def _fuse(first: mlir.Operation, number: int, target: Target) -> bool:
     heads = _batch_digits(queries, batch)
     m, n = len(heads), len(heads) + 1
     row, column = Digit(m, rows), Digit(n, columns)
-    if rows < _MIN_ROWS:
+    if rows < bounds.min_rows:
         _read_keys_as_they_lie(first, heads, row, column, Digit(n + 1, depth))
         return False
-    if not _MIN_COLUMNS <= columns <= _MAX_COLUMNS:
+    if not bounds.min_columns <= columns <= bounds.max_columns:
         return False
     ops = RowOps(heads, row, column)
     second = ops.follow(first)
     if second is None or not _is_product(second) or second.operands[1] in ops.index or not ops.folds_rows:
+        return False
+    if bounds.in_pieces and not ops.is_softmax(first.results[0], second.operands[0]):
         return False
     values = second.operands[1]
     width = mlir.RankedTensorType(values.type).shape[2]
@@ -78,13 +97,16 @@ def _fuse(first: mlir.Operation, number: int, target: Target) -> bool:
         factors: list[float] = []
         q, q_index = _trace_scaled(queries, (Dim(heads), Dim((row,)), Dim((inner,))), factors)
         k, k_index = _trace_scaled(keys, (Dim(heads), Dim((inner,)), Dim((column,))), factors)
-        if not is_contiguous_along(k_index, n) or not _has_plain(inner, q_index, k_index):
+        is_near = is_contiguous_along(k_index, n) and _has_plain(inner, q_index, k_index)
+        if not bounds.in_pieces and not is_near:
             k, k_index = _materialize(k, k_index, (*heads, inner, column), group, target)
         shape = [digit.size for digit in (*heads, row)]
         identity = mlir.AffineMap.get_identity(n + 1)
         into = mlir.AffineMap.get(n + 2, 0, [mlir.AffineDimExpr.get(loop) for loop in range(n + 1)])
         maps = [linear_map(q_index, n + 2), linear_map(k_index, n + 2), into]
-        scores = _product(q, k, maps, [*shape, columns], first, group)
+        scores = _product(
+            q, k, maps, [*shape, columns], first, group, None if _has_plain(inner, q_index, k_index) else depth
+        )
         for factor in factors:
             scores = _times(scores, factor, identity, group)
         weights, divisor = ops.rebuild(scores, second.operands[0], group)
@@ -93,7 +115,7 @@ def _fuse(first: mlir.Operation, number: int, target: Target) -> bool:
         out = Digit(n, width)
         summed = Digit(n + 1, columns)
         v, v_index = trace(values, (Dim(heads), Dim((summed,)), Dim((out,))))
-        if not is_contiguous_along(v_index, n):
+        if not bounds.in_pieces and not is_contiguous_along(v_index, n):
             v, v_index = _materialize(v, v_index, (*heads, summed, out), group, target)
         read = mlir.AffineMap.get(n + 2, 0, [mlir.AffineDimExpr.get(loop) for loop in (*range(n), n + 1)])
         result = _product(weights, v, [read, linear_map(v_index, n + 2), into], [*shape, width], second, group)
@@ -209,20 +231,28 @@ def _product(
     shape: list[int],
     like: mlir.Operation,
     group: mlir.Attribute | None,
+    depth: int | None = None,
 ) -> mlir.Value:
-    """A product whose last loop is summed, in the type of the product that it replaces."""
+    """A product whose last loop is summed, in the type of the product that it replaces.
+
+    Where the operands may hide that loop in a sum of loops, `depth` is its extent, which an operand says that nobody
+    reads."""
     type_ = element_type(like.results[0])
     zero = fill_value(like.operands[2])
     assert zero is not None, "the pattern was checked"
     init = linalg.fill(zero, outs=[tensor.EmptyOp(shape, type_).result])
-    op = generic([left, right], [init], maps, ["parallel"] * len(shape) + ["reduction"])
+    operands, loops = [left, right], len(shape) + 1
+    if depth is not None:
+        operands.append(tensor.EmptyOp([depth], type_).result)
+        maps = [*maps[:2], mlir.AffineMap.get(loops, 0, [mlir.AffineDimExpr.get(loops - 1)]), maps[2]]
+    op = generic(operands, [init], maps, ["parallel"] * len(shape) + ["reduction"])
     if group is not None:
         op.operation.attributes[flow.GROUP] = group
     block = op.regions[0].blocks[0]
     with mlir.InsertionPoint(block):
         factors = [_widened(argument, type_) for argument in list(block.arguments)[:2]]
         product = arith.MulFOp(*factors).result
-        linalg.YieldOp([arith.AddFOp(block.arguments[2], product).result])
+        linalg.YieldOp([arith.AddFOp(block.arguments[len(operands)], product).result])
     return op.results[0]
 
 

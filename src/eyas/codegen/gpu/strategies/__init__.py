@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eyas.codegen.gpu.strategies.attention import Attention
 from eyas.codegen.gpu.strategies.base import Strategy
 from eyas.codegen.gpu.strategies.contraction import Contraction
 from eyas.codegen.gpu.strategies.loops import Loops
@@ -11,6 +12,6 @@ from eyas.codegen.gpu.strategies.points import Points
 from eyas.codegen.gpu.strategies.rows import Rows
 from eyas.codegen.gpu.strategies.transposes import Transposes
 
-STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Transposes, Points, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Contraction, Attention, Rows, Transposes, Points, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]

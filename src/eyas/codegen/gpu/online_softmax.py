@@ -1,0 +1,354 @@
+"""Attention by online softmax: a workgroup walks over the keys, and has scores of one block of them at a time.
+
+For each of its rows a thread has the maximum so far, its share of the sum of exp(score - maximum), and some columns of
+the weighted sum of values. Whenever the maximum grows, the other two are scaled to it (Milakov and Gimelshein 2018,
+arXiv 1805.02867; Dao et al. 2022, arXiv 2205.14135).
+
+    team of `side` threads:  `rows` query rows; each thread has `keys` keys of a block, and a part of the width
+    workgroup:               some teams side by side along the rows, and `splits` of those, which share out the keys
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, gpu, memref, scf
+from torch_mlir.dialects import math as math_ops
+
+from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.kernel import Nest
+from eyas.codegen.gpu.attention_form import AttentionForm
+from eyas.codegen.gpu.held_tile import Held, HeldTile, Tile, in_registers
+from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.staged_tile import Operand, StagedTile, operands_of
+
+_SAME_ZEROS = arith.FastMathFlags.nsz  # which of two zeros a maximum is, nobody asks
+
+
+@dataclass(frozen=True)
+class AttentionKnobs:
+    threads: int
+    side: int
+    """Threads that share rows."""
+    splits: int
+    """Parts of a workgroup that share out the keys of its rows."""
+    rows: int
+    """Query rows of a thread."""
+    keys: int
+    """Keys of a thread in one block."""
+    depth: int
+    """Steps of the first product that are written out."""
+    staged: int
+    """Whether queries and keys pass through shared memory, `depth` steps at a time: 0 or 1."""
+
+    @property
+    def teams(self) -> int:
+        return self.threads // self.side // self.splits
+
+    @property
+    def row_block(self) -> int:
+        return self.teams * self.rows
+
+    @property
+    def key_block(self) -> int:
+        return self.side * self.keys
+
+
+@dataclass(frozen=True)
+class _State:
+    """What a thread has of its rows after some of the keys."""
+
+    maxima: list[mlir.Value]
+    sums: list[mlir.Value]
+    values: Tile
+
+    @property
+    def flat(self) -> list[mlir.Value]:
+        return [*self.maxima, *self.sums, *chain.from_iterable(self.values)]
+
+    @staticmethod
+    def of(values: list[mlir.Value], rows: int) -> _State:
+        maxima, sums, rest = values[:rows], values[rows : 2 * rows], values[2 * rows :]
+        width = len(rest) // rows
+        return _State(maxima, sums, [rest[row * width : (row + 1) * width] for row in range(rows)])
+
+
+class OnlineSoftmax:
+    """Writes what one thread does for the rows that workgroup number `group` has of a head."""
+
+    def __init__(self, form: AttentionForm, memory: Memory, knobs: AttentionKnobs, group: mlir.Value):
+        at = memory.at
+        self.form, self.memory, self.at, self.knobs = form, memory, at, knobs
+        self.columns = columns_of_thread(form, knobs)
+        self.rank = _remainder(at.thread, at.index(knobs.side), knobs.side)
+        self.team = arith.DivUIOp(at.thread, at.index(knobs.side)).result
+        self.split = arith.DivUIOp(self.team, at.index(knobs.teams)).result
+        team = _remainder(self.team, at.index(knobs.teams), knobs.teams)
+        # What would stick out is moved back: the same rows in two workgroups, the same columns in two threads.
+        self.row_corner = self._cut(group, -(-form.row_count // knobs.row_block), knobs.row_block, form.row_count)
+        self.row = self._plus(self.row_corner, team, knobs.rows)
+        self.column = self._cut(self.rank, knobs.side, self.columns, form.width)
+        self.element = form.element
+        self.sum_type = form.values.statements[0].element_types[0]
+        self.rows = range(knobs.rows)
+        self.blocks = -(-form.key_count // knobs.key_block)
+        self.is_whole = form.key_count % (knobs.key_block * knobs.splits) == 0
+        self.weights = at.shared(form.weight.element, knobs.threads // knobs.side * knobs.rows * knobs.key_block)
+        self.shares = at.shared(self.element, knobs.threads * knobs.rows) if knobs.side > 1 else None
+
+    def emit(self, heads: list[mlir.Value]) -> None:
+        self.heads = heads
+        lowest, zero = self._constant(float("-inf")), self._constant(0.0)
+        nothing = [[self.at.constant(self.sum_type, 0.0)] * self.columns for _ in self.rows]
+        state = _State([lowest] * self.knobs.rows, [zero] * self.knobs.rows, nothing)
+        steps = -(-self.blocks // self.knobs.splits)
+        loop = scf.ForOp(self.at.index(0), self.at.index(steps), self.at.index(1), state.flat)
+        with mlir.InsertionPoint(loop.body):
+            old = _State.of(list(loop.inner_iter_args), self.knobs.rows)
+            scf.YieldOp(self._block(loop.induction_variable, old).flat)
+        state = _State.of(list(loop.results), self.knobs.rows)
+        if self.knobs.side > 1:
+            joined = self._of_team(state.sums, lambda one, other: arith.AddFOp(one, other).result)
+            state = _State(state.maxima, joined, state.values)
+        self._finish(self._join_splits(state))
+
+    # --- one block of keys --------------------------------------------------------------------------------------------
+
+    def _block(self, step: mlir.Value, old: _State) -> _State:
+        at, knobs = self.at, self.knobs
+        number = step if knobs.splits == 1 else self._plus(self.split, step, knobs.splits)
+        wanted = arith.MulIOp(number, at.index(knobs.key_block)).result
+        corner = wanted
+        if not self.is_whole:
+            corner = arith.MinUIOp(wanted, at.index(self.form.key_count - knobs.key_block)).result
+        key = self._plus(corner, self.rank, knobs.keys)
+        scores = self._scores(corner, key)
+        if not self.is_whole:  # keys that the block before had
+            lowest = self._constant(float("-inf"))
+            for lane in range(knobs.keys):
+                this = self.memory.add(key, at.index(lane))
+                is_new = arith.CmpIOp(arith.CmpIPredicate.uge, this, wanted).result
+                for row in self.rows:
+                    scores[row][lane] = arith.SelectOp(is_new, scores[row][lane], lowest).result
+        own = [_folded(_maximum, scores[row]) for row in self.rows]
+        new = self._of_team(own, _maximum) if knobs.side > 1 else own
+        maxima = [_maximum(old.maxima[row], new[row]) for row in self.rows]
+        shifts = [self._finite(maximum) for maximum in maxima]
+        factors = [_exp_of_difference(old.maxima[row], shifts[row]) for row in self.rows]
+        weights = [[_exp_of_difference(score, shifts[row]) for score in scores[row]] for row in self.rows]
+        sums = [_fma(old.sums[row], factors[row], _folded(_add, weights[row])) for row in self.rows]
+        self._hand_over(weights)
+        scaled = [
+            [arith.MulFOp(value, _as(factors[row], self.sum_type)).result for value in old.values[row]]
+            for row in self.rows
+        ]
+        return _State(maxima, sums, self._add_values(corner, scaled))
+
+    def _scores(self, corner: mlir.Value, key: mlir.Value) -> Tile:
+        """Scores of this thread's rows and keys."""
+        form, knobs, held = self.form, self.knobs, Held()
+        aligned = math.gcd(knobs.keys, form.key_count)
+        first, *rest = form.scores
+        block = Block(self._indices(first, key), knobs.rows, knobs.keys, None)
+        tile = HeldTile(self.memory, first, held, form.row, form.inner, knobs.depth, aligned)
+        tile.finish(block, self._staged(first, block, corner) if knobs.staged else tile.sums(block))
+        for nest in rest:
+            tile = HeldTile(self.memory, nest, held, form.row, form.inner, aligned=aligned)
+            tile.run(Block(self._indices(nest, key), knobs.rows, knobs.keys, None))
+        score = held[form.score]
+        return [[score(row, lane) for lane in range(knobs.keys)] for row in self.rows]
+
+    def _staged(self, nest: Nest, block: Block, corner: mlir.Value) -> Tile:
+        """The first product from shared memory, where the whole workgroup puts what it needs of queries and keys."""
+        form, knobs, at = self.form, self.knobs, self.at
+        found = operands_of(nest, form.row, form.inner)
+        assert not isinstance(found, str), "the strategy checked this"
+        rows = Operand(found[0], form.row, knobs.row_block)
+        keys = Operand(found[1], form.inner, knobs.key_block)
+        place = (arith.SubIOp(self.row, self.row_corner).result, arith.MulIOp(self.rank, at.index(knobs.keys)).result)
+        tile = StagedTile(self.memory, nest, rows, keys, knobs.depth, (self.row_corner, corner), place)
+        return tile.sums(block)
+
+    def _hand_over(self, weights: Tile) -> None:
+        """Puts the weights of this thread where its team reads them."""
+        at, knobs = self.at, self.knobs
+        start = arith.MulIOp(self.rank, at.index(knobs.keys)).result
+        for row in self.rows:
+            line = self._line(row)
+            for lane, weight in enumerate(weights[row]):
+                place = self.memory.add(self.memory.add(line, start), at.index(lane))
+                memref.StoreOp(_as(weight, self.form.weight.element), self.weights, [place])
+        self._barrier()
+
+    def _add_values(self, corner: mlir.Value, values: Tile) -> Tile:
+        """Adds the values of a block of keys, each times its weight."""
+        form, knobs, at, held = self.form, self.knobs, self.at, Held()
+        lines = [self._line(row) for row in self.rows]
+        tile = HeldTile(self.memory, form.values, held, form.row, form.inner, aligned=self._aligned_columns)
+        block = Block(self._indices(form.values, self.column), knobs.rows, self.columns, None)
+        loop = scf.ForOp(at.index(0), at.index(knobs.key_block), at.index(1), list(chain.from_iterable(values)))
+        with mlir.InsertionPoint(loop.body):
+            inside = loop.induction_variable
+            loaded = [memref.LoadOp(self.weights, [arith.AddIOp(line, inside).result]).result for line in lines]
+            held[form.weight] = in_registers([[weight] for weight in loaded])
+            old = _State.of([*loaded, *loaded, *loop.inner_iter_args], knobs.rows).values
+            key = arith.AddIOp(corner, inside).result
+            scf.YieldOp(list(chain.from_iterable(tile.step(block, form.inner + 1, key, old))))
+        return _State.of([*lines, *lines, *loop.results], knobs.rows).values
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _join_splits(self, state: _State) -> _State:
+        """What all parts of the workgroup have together, in the first of them: half of them at a time hand over to the
+        other half."""
+        half, at, knobs = self.knobs.splits // 2, self.at, self.knobs
+        if not half:
+            return state
+        part = knobs.threads // knobs.splits
+        inside = _remainder(at.thread, at.index(part), part)
+        statistics = at.shared(self.element, half * part * 2 * knobs.rows)
+        partial = at.shared(self.sum_type, half * part * knobs.rows * self.columns)
+        while half:
+            number = self._plus(inside, _remainder(self.split, at.index(half), half), part)
+            places = [
+                (memory, self._plus(at.index(offset), number, count))
+                for memory, count in ((statistics, 2 * knobs.rows), (partial, knobs.rows * self.columns))
+                for offset in range(count)
+            ]
+            pair = arith.DivUIOp(self.split, at.index(half)).result
+            gives = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, pair, at.index(1)).result)
+            with mlir.InsertionPoint(gives.then_block):
+                for value, (memory, place) in zip(state.flat, places, strict=True):
+                    memref.StoreOp(value, memory, [place])
+                scf.YieldOp([])
+            gpu.BarrierOp()
+            other = _State.of([memref.LoadOp(memory, [place]).result for memory, place in places], knobs.rows)
+            state = self._joined(state, other)
+            gpu.BarrierOp()
+            half //= 2
+        return state
+
+    def _joined(self, one: _State, other: _State) -> _State:
+        maxima = [_maximum(one.maxima[row], other.maxima[row]) for row in self.rows]
+        shifts = [self._finite(maximum) for maximum in maxima]
+        scale = [[_exp_of_difference(state.maxima[row], shifts[row]) for row in self.rows] for state in (one, other)]
+        sums = [
+            _fma(one.sums[row], scale[0][row], arith.MulFOp(other.sums[row], scale[1][row]).result) for row in self.rows
+        ]
+        values: Tile = []
+        for row in self.rows:
+            left, right = (_as(factors[row], self.sum_type) for factors in scale)
+            pairs = zip(one.values[row], other.values[row], strict=True)
+            values.append([_fma(mine, left, arith.MulFOp(its, right).result) for mine, its in pairs])
+        return _State(maxima, sums, values)
+
+    def _finish(self, state: _State) -> None:
+        """What is made of the sums, and then of the rows."""
+        form, knobs, held = self.form, self.knobs, Held()
+        sums = HeldTile(self.memory, form.sums, held, form.row, None)
+        sums.finish(Block(self._indices(form.sums, None), knobs.rows, 1, None), [[one] for one in state.sums])
+        values = state.values
+        if form.divisor is not None:
+            by = [_as(held[form.divisor](row, 0), self.sum_type) for row in self.rows]
+            values = [[arith.DivFOp(value, by[row]).result for value in values[row]] for row in self.rows]
+        tile = HeldTile(self.memory, form.values, held, form.row, form.inner, aligned=self._aligned_columns)
+        if knobs.splits > 1:
+            tile.writes = arith.CmpIOp(arith.CmpIPredicate.eq, self.split, self.at.index(0)).result
+        tile.finish(Block(self._indices(form.values, self.column), knobs.rows, self.columns, None), values)
+
+    # --- small things -------------------------------------------------------------------------------------------------
+
+    def _of_team(
+        self, shares: list[mlir.Value], join: Callable[[mlir.Value, mlir.Value], mlir.Value]
+    ) -> list[mlir.Value]:
+        """For each row, what the shares of all threads of a team are together."""
+        at, knobs, memory = self.at, self.knobs, self.shares
+        assert memory is not None
+        first = arith.MulIOp(arith.SubIOp(at.thread, self.rank).result, at.index(knobs.rows)).result
+        own = self._plus(first, self.rank, knobs.rows)
+        for row in self.rows:
+            memref.StoreOp(shares[row], memory, [self.memory.add(own, at.index(row))])
+        gpu.BarrierOp()
+
+        def load(thread: int, row: int) -> mlir.Value:
+            return memref.LoadOp(memory, [self.memory.add(first, at.index(thread * knobs.rows + row))]).result
+
+        return [_folded(join, [load(thread, row) for thread in range(knobs.side)]) for row in self.rows]
+
+    def _barrier(self) -> None:
+        """What a team hands over is complete; a thread alone needs no barrier."""
+        if self.knobs.side > 1:
+            gpu.BarrierOp()
+
+    def _line(self, row: int) -> mlir.Value:
+        """Where the weights of a row of this thread's team begin in shared memory."""
+        number = self._plus(self.at.index(row), self.team, self.knobs.rows)
+        return arith.MulIOp(number, self.at.index(self.knobs.key_block)).result
+
+    def _indices(self, nest: Nest, inner: mlir.Value | None) -> list[mlir.Value | None]:
+        indices = [*self.heads, self.row, inner]
+        return [*indices, *[None] * (len(nest.loops) - len(indices))]
+
+    @property
+    def _aligned_columns(self) -> int:
+        return math.gcd(self.columns, self.form.width)
+
+    def _cut(self, number: mlir.Value, pieces: int, piece: int, extent: int) -> mlir.Value:
+        """Where a piece begins; those that would stick out are moved back."""
+        start = arith.MulIOp(number, self.at.index(piece)).result
+        return start if pieces * piece <= extent else arith.MinUIOp(start, self.at.index(extent - piece)).result
+
+    def _plus(self, start: mlir.Value, number: mlir.Value, scale: int) -> mlir.Value:
+        return self.memory.add(start, arith.MulIOp(number, self.at.index(scale)).result)
+
+    def _constant(self, number: float) -> mlir.Value:
+        return self.at.constant(self.element, number)
+
+    def _finite(self, maximum: mlir.Value) -> mlir.Value:
+        """0 for the maximum of nothing, so that what is subtracted from -inf gives -inf and not NaN."""
+        lowest = self._constant(float("-inf"))
+        is_lowest = arith.CmpFOp(arith.CmpFPredicate.OEQ, maximum, lowest).result
+        return arith.SelectOp(is_lowest, self._constant(0.0), maximum).result
+
+
+def columns_of_thread(form: AttentionForm, knobs: AttentionKnobs) -> int:
+    """Columns of the result that each thread of a team has."""
+    return -(-form.width // knobs.side)
+
+
+def _remainder(number: mlir.Value, divisor: mlir.Value, known: int) -> mlir.Value:
+    return arith.RemUIOp(number, divisor).result if known > 1 else arith.SubIOp(number, number).result
+
+
+def _folded(join: Callable[[mlir.Value, mlir.Value], mlir.Value], values: list[mlir.Value]) -> mlir.Value:
+    total = values[0]
+    for value in values[1:]:
+        total = join(total, value)
+    return total
+
+
+def _maximum(one: mlir.Value, other: mlir.Value) -> mlir.Value:
+    return arith.MaximumFOp(one, other, fastmath=_SAME_ZEROS).result
+
+
+def _add(one: mlir.Value, other: mlir.Value) -> mlir.Value:
+    return arith.AddFOp(one, other).result
+
+
+def _fma(one: mlir.Value, factor: mlir.Value, other: mlir.Value) -> mlir.Value:
+    return math_ops.FmaOp(one, factor, other).result
+
+
+def _exp_of_difference(value: mlir.Value, shift: mlir.Value) -> mlir.Value:
+    return math_ops.ExpOp(arith.SubFOp(value, shift).result).result
+
+
+def _as(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
+    if value.type == type_:
+        return value
+    wider = mlir.FloatType(type_).width > mlir.FloatType(value.type).width
+    return (arith.ExtFOp if wider else arith.TruncFOp)(type_, value).result

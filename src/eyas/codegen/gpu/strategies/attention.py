@@ -1,0 +1,186 @@
+"""Attention: a workgroup takes a block of query rows of one head and walks over the keys with online softmax.
+
+Scores are never in memory as a whole, so that there may be any number of keys. Where rows are many, neighbouring
+threads share them; where they are few (a decoder's), parts of the workgroup share out the keys, and join what they have
+at the end. How the code looks like is `online_softmax`, what matches is `attention_form`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import gpu
+
+from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.common.traffic import element_bytes
+from eyas.codegen.gpu.attention_form import AttentionForm, attention_form
+from eyas.codegen.gpu.interface import Interface
+from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.online_softmax import AttentionKnobs, OnlineSoftmax, columns_of_thread
+from eyas.codegen.gpu.points import decode, each, fits_a_grid
+from eyas.codegen.gpu.staged_tile import operands_of, staged_elements
+from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
+from eyas.targets import Target
+from eyas.targets.gpu import GpuTarget
+
+_THREADS, _FEW_THREADS = 128, 64
+_ROWS, _KEYS, _DEPTH = 8, 4, 4
+# Sums of a thread that still are in registers, or near.
+_MOST_SUMS = 256
+# Through shared memory: threads that share rows, and steps at a time.
+_SIDE, _STAGED_DEPTHS = 16, (16, 8)
+
+
+@dataclass(frozen=True)
+class Attention(KernelStrategy):
+    name: ClassVar[str] = "attention"
+    works_in_place: ClassVar[bool] = False
+    knobs_type: ClassVar[type] = AttentionKnobs
+    knobs: AttentionKnobs
+
+    @classmethod
+    def choose(cls, found: Analysis, target: Target) -> Attention | str:
+        assert isinstance(target, GpuTarget)
+        kernel = cls.kernel_of(found)
+        if isinstance(kernel, str):
+            return kernel
+        form = _form(kernel)
+        knobs = (_knobs_side_by_side if target.facts.shared_is_near else _knobs_of_lone_threads)(form, target)
+        while (needed := shared_bytes(form, knobs)) > target.shared_bytes:
+            smaller = _smaller(knobs)
+            if smaller is None:
+                return f"a block of keys needs {needed} bytes of shared memory, the device has {target.shared_bytes}"
+            knobs = smaller
+        return cls(kernel, knobs)
+
+    @classmethod
+    def kernel_of(cls, found: Analysis) -> Kernel | str:
+        kernel = found.raw
+        if kernel is None:
+            return NO_NESTS
+        form = attention_form(kernel)
+        return form if isinstance(form, str) else kernel
+
+    @classmethod
+    def check(cls, kernel: Kernel, knobs: AttentionKnobs) -> str | None:
+        powers = {name: getattr(knobs, name) for name in ("threads", "side", "splits")}
+        if (problem := check_powers_of_two(**powers)) is not None:
+            return problem
+        if knobs.side * knobs.splits > knobs.threads:
+            return f"threads is {knobs.threads}; it must be at least side * splits"
+        for name in ("rows", "keys", "depth"):
+            if not 1 <= getattr(knobs, name) <= 64:
+                return f"{name} is {getattr(knobs, name)}; it must be 1 to 64"
+        form = _form(kernel)
+        if knobs.row_block > form.row_count:
+            return f"rows is {knobs.rows}; {knobs.teams} teams of so many are more than the {form.row_count} rows"
+        if knobs.key_block > form.key_count:
+            return f"keys is {knobs.keys}; {knobs.side} threads with so many are more than the {form.key_count} keys"
+        return _why_not_staged(form, knobs) if knobs.staged else None
+
+    @property
+    def form(self) -> AttentionForm:
+        return _form(self.kernel)
+
+    @property
+    def workgroups(self) -> Sequence[tuple[Size, int]]:
+        """Of heads, and of rows."""
+        loops = self.form.values.loops
+        return [(product(loops[: self.form.row]), 1), (loops[self.form.row], self.knobs.row_block)]
+
+    def emit(self, interface: Interface) -> None:
+        memory, form = Memory(self.kernel, interface), self.form
+        (heads, _), _ = self.workgroups
+        sizes = form.values.loops[: form.row]
+        softmax = OnlineSoftmax(form, memory, self.knobs, interface.ids[1])
+
+        def run(number: mlir.Value) -> None:
+            softmax.emit(decode(memory, number, sizes))
+
+        if fits_a_grid(heads, 1):
+            run(interface.ids[0])
+        else:
+            each(interface.ids[0], memory.size(heads), gpu.grid_dim(gpu.Dimension.x), run)
+
+
+def shared_bytes(form: AttentionForm, knobs: AttentionKnobs) -> int:
+    """Shared memory of a workgroup: weights of a block, shares of maxima, what splits hand over, and what is staged."""
+    number, sums = element_bytes(form.element), element_bytes(form.values.statements[0].element_types[0])
+    needed = knobs.threads // knobs.side * knobs.rows * knobs.key_block * element_bytes(form.weight.element)
+    if knobs.side > 1:
+        needed += knobs.threads * knobs.rows * number
+    if knobs.splits > 1:
+        needed += knobs.threads // 2 * knobs.rows * (2 * number + columns_of_thread(form, knobs) * sums)
+    if knobs.staged:
+        operands = operands_of(form.scores[0], form.row, form.inner)
+        assert not isinstance(operands, str)
+        for operand, extent in zip(operands, (knobs.row_block, knobs.key_block), strict=True):
+            needed += staged_elements(knobs.depth, extent) * element_bytes(operand.storage.element)
+    return needed
+
+
+def _form(kernel: Kernel) -> AttentionForm:
+    form = attention_form(kernel)
+    assert isinstance(form, AttentionForm), form
+    return form
+
+
+def _why_not_staged(form: AttentionForm, knobs: AttentionKnobs) -> str | None:
+    if knobs.staged != 1:
+        return f"staged is {knobs.staged}; it must be 0 or 1"
+    if isinstance(reason := operands_of(form.scores[0], form.row, form.inner), str):
+        return f"staged is 1; it must be 0: {reason}"
+    if knobs.splits > 1:
+        return "staged is 1; it must be 0 where parts of a workgroup have keys of their own"
+    steps = form.scores[0].loops[-1].factor
+    if steps % knobs.depth:
+        return f"depth is {knobs.depth}; where operands are staged it must divide the {steps} steps of the sum"
+    return None
+
+
+def _knobs_of_lone_threads(form: AttentionForm, target: GpuTarget) -> AttentionKnobs:
+    """Where shared memory is no nearer than any other and barriers cost much: each row is a thread's own."""
+    threads = min(max(target.subgroup, 1), target.max_threads)
+    rows = _power(_ROWS, form.row_count, max(1, _MOST_SUMS // form.width))
+    teams = _power(threads, form.row_count // rows)
+    keys = _power(2 * _KEYS, form.key_count)
+    splits = _power(threads // teams, form.key_count // keys)
+    return AttentionKnobs(teams * splits, 1, splits, rows, keys, _DEPTH, 0)
+
+
+def _knobs_side_by_side(form: AttentionForm, target: GpuTarget) -> AttentionKnobs:
+    """Where shared memory is near: threads of a row share its keys and its columns, and all of them what they read."""
+    threads = min(_THREADS, target.max_threads)
+    side = _power(_SIDE, form.width, form.key_count)
+    keys = _power(_KEYS, form.key_count // side)
+    rows = _power(_ROWS, form.row_count)
+    teams = _power(threads // side, form.row_count // rows)
+    splits = _power(threads // side // teams, form.key_count // (side * keys))
+    knobs = AttentionKnobs(side * teams * splits, side, splits, rows, keys, _DEPTH, 0)
+    for depth in _STAGED_DEPTHS:
+        staged = replace(knobs, depth=depth, staged=1)
+        if teams > 1 and _why_not_staged(form, staged) is None:
+            return staged
+    return knobs
+
+
+def _smaller(knobs: AttentionKnobs) -> AttentionKnobs | None:
+    """Knobs that need less shared memory, if any do."""
+    if knobs.splits > 1:
+        return replace(knobs, threads=knobs.threads // 2, splits=knobs.splits // 2)
+    if knobs.rows > 1:
+        return replace(knobs, rows=knobs.rows // 2)
+    if knobs.teams > 1:
+        return replace(knobs, threads=knobs.threads // 2)
+    return replace(knobs, keys=knobs.keys // 2) if knobs.keys > 1 else None
+
+
+def _power(*most: int) -> int:
+    """The largest power of two that is not larger than any of these."""
+    return 1 << (max(1, min(most)).bit_length() - 1)
