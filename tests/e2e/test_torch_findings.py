@@ -331,6 +331,7 @@ def test_finding(name):
 
 
 ROWS = torch.arange(15.0).reshape(5, 3)
+SKEW = torch.tensor([[3.0, 1, 2], [0, 2, -1], [1, 0, 4]])
 DYNAMIC = {
     "a list": lambda x: x[[1, 2]],
     "a tensor": lambda x: x[torch.tensor([2, 0, 2])],
@@ -397,6 +398,12 @@ def gradients(function: Callable[..., Any], *args: torch.Tensor) -> tuple[Any, l
         (lambda x: torch.cat([x[0], x[0].gather(0, torch.zeros(2, 0, dtype=I64)).sum().reshape(1)]), (ROWS,)),
         (lambda x: x.index_fill(0, torch.tensor([2, 0]), x.sum()), (ROWS,)),
         (lambda x: F.cross_entropy(x, torch.tensor([0, 1, 2, 0, 1])), (ROWS,)),
+        # Matrices in rows and in columns.
+        *(
+            (function, (matrix,))
+            for function in (torch.linalg.det, torch.logdet, lambda x: torch.linalg.solve(x, ROWS[:3]))
+            for matrix in (SKEW, SKEW.T)
+        ),
         (lambda x: torch.as_strided_copy(x, (1,), (1,), 0) * 3, (ROWS[0, 1:2].clone(),)),
         (lambda x: torch.as_strided(x, (), (), 4) * x, (ROWS,)),
     ],
