@@ -216,6 +216,24 @@ WRONG = {
         ],
         TRUTHS,
     ),
+    "the k-th smallest beside NaN": (
+        [
+            lambda x: torch.kthvalue(x, 2).values,
+            lambda x: torch.kthvalue(x, 3, 1, True).values,
+            lambda x: torch.kthvalue(x, 1, 0).values,
+        ],
+        torch.tensor([[3.0, 1, 2], [math.nan, math.nan, 1], [math.inf, math.nan, 0]]),
+    ),
+    "doubles and integers of 64 bits keep their digits": (
+        [
+            torch.angle,
+            lambda x: torch.tensor(1860617857901295610) // 3 + x.long(),
+            lambda x: torch.logaddexp2(x * 40, x * 0) * 1e6,
+            lambda x: torch.logaddexp(x * 40, x * 0) * 1e6,
+        ],
+        torch.tensor([-1.0, -0.25, -0.5, 0, 1], dtype=torch.float64),
+    ),
+    "numbers that do not fit into bytes": ([lambda x: x & 300, lambda x: x | 513, lambda x: x ^ -1], u8(5, 7, 200)),
     "scatters with negative dims": (
         [
             lambda x, i: x.scatter(-1, i, x * 2),
