@@ -346,6 +346,10 @@ for dtype in ("u8", "u16", "u32", "u64"):
             "onnx", leaf("f32", 2), held, op("add", 1, 1), op("abs", 1), results=(0, 1, 2, 3)
         )
 
+# Bytes were compared with their bounds as signed numbers.
+for dtype in ("u8", "u16", "u32", "u64"):
+    GRAPHS[f"bounds_of_{dtype}"] = graph("onnx", leaf(dtype, 33, kind="full"), op("clamp", 0, low=1, high=100))
+
 # Batches of one matrix beside open ones that may be empty; one was taken for the larger. Integers had one open size.
 MAYBE_NONE = (5, 1, 0)
 for number, (one, other) in enumerate(

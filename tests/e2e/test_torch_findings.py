@@ -216,6 +216,24 @@ WRONG = {
         ],
         TRUTHS,
     ),
+    "the k-th smallest beside NaN": (
+        [
+            lambda x: torch.kthvalue(x, 2).values,
+            lambda x: torch.kthvalue(x, 3, 1, True).values,
+            lambda x: torch.kthvalue(x, 1, 0).values,
+        ],
+        torch.tensor([[3.0, 1, 2], [math.nan, math.nan, 1], [math.inf, math.nan, 0]]),
+    ),
+    "doubles and integers of 64 bits keep their digits": (
+        [
+            torch.angle,
+            lambda x: torch.tensor(1860617857901295610) // 3 + x.long(),
+            lambda x: torch.logaddexp2(x * 40, x * 0) * 1e6,
+            lambda x: torch.logaddexp(x * 40, x * 0) * 1e6,
+        ],
+        torch.tensor([-1.0, -0.25, -0.5, 0, 1], dtype=torch.float64),
+    ),
+    "numbers that do not fit into bytes": ([lambda x: x & 300, lambda x: x | 513, lambda x: x ^ -1], u8(5, 7, 200)),
     "scatters with negative dims": (
         [
             lambda x, i: x.scatter(-1, i, x * 2),
@@ -331,6 +349,7 @@ def test_finding(name):
 
 
 ROWS = torch.arange(15.0).reshape(5, 3)
+SKEW = torch.tensor([[3.0, 1, 2], [0, 2, -1], [1, 0, 4]])
 DYNAMIC = {
     "a list": lambda x: x[[1, 2]],
     "a tensor": lambda x: x[torch.tensor([2, 0, 2])],
@@ -397,6 +416,12 @@ def gradients(function: Callable[..., Any], *args: torch.Tensor) -> tuple[Any, l
         (lambda x: torch.cat([x[0], x[0].gather(0, torch.zeros(2, 0, dtype=I64)).sum().reshape(1)]), (ROWS,)),
         (lambda x: x.index_fill(0, torch.tensor([2, 0]), x.sum()), (ROWS,)),
         (lambda x: F.cross_entropy(x, torch.tensor([0, 1, 2, 0, 1])), (ROWS,)),
+        # Matrices in rows and in columns.
+        *(
+            (function, (matrix,))
+            for function in (torch.linalg.det, torch.logdet, lambda x: torch.linalg.solve(x, ROWS[:3]))
+            for matrix in (SKEW, SKEW.T)
+        ),
         (lambda x: torch.as_strided_copy(x, (1,), (1,), 0) * 3, (ROWS[0, 1:2].clone(),)),
         (lambda x: torch.as_strided(x, (), (), 4) * x, (ROWS,)),
     ],

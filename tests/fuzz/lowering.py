@@ -67,7 +67,7 @@ def torch_tensor(array: np.ndarray) -> Any:
     import torch
 
     if array.dtype == DTYPES["bf16"]:
-        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+        return torch.from_numpy(np.array(array.view(np.int16))).view(torch.bfloat16)
     return torch.from_numpy(np.array(array))
 
 

@@ -18,7 +18,7 @@ from tests.conformance.report import write_section
 from tests.conformance.target import add_arguments, set_target
 from tests.conformance.torch_ops.check import SAMPLES, SEED, chosen, parse_case
 from tests.conformance.torch_ops.ops import DTYPES, names_of
-from tests.conformance.torch_ops.report import HEADING, section, tables
+from tests.conformance.torch_ops.report import HEADING, origin, section, tables
 from tests.conformance.workers import run_all
 
 TIMEOUT_S = 300
@@ -55,9 +55,11 @@ def main() -> int:
     found = _found(lines, wanted)
     _run(wanted, found, options, until)
     results = {key: [found[key][i] for i in sorted(found[key])] for key in wanted if found.get(key)}
-    print("\n".join(tables(results)))
+    print("\n".join(tables(results, counts)))
     if options.write:
-        write_section(options.write, HEADING, section(results))
+        write_section(
+            options.write, HEADING, section(results, counts, _origins(_lines(options.results), list(results)))
+        )
     bad = ("wrong", "crashed", "bug")
     return 1 if any(part[1] in bad for parts in results.values() for part in parts) else 0
 
@@ -104,7 +106,8 @@ def _run(wanted: dict[Key, list[int]], found: Found, options: argparse.Namespace
         for (kind, reason), same in _by_reason(parts).items():
             print(f"{kind:12} {pass_}/{op} {same[0]} ({len(same)}): {reason}", flush=True)
         seconds = round(outcome.seconds, 2)
-        _add(options.results, {"pass": pass_, "op": op, "seconds": seconds, "parts": list(parts)})
+        line = {"pass": pass_, "op": op, "seconds": seconds, "parts": list(parts), "origin": origin()}
+        _add(options.results, line)
 
     while cases and time.monotonic() < until:
         halves: list[str] = []
@@ -150,6 +153,17 @@ def _lines(path: Path | None) -> list[dict[str, Any]]:
             with path.open("a") as file:
                 file.write("\n")
     return lines
+
+
+def _origins(lines: list[dict[str, Any]], names: Sequence[Key]) -> dict[str, list[str]]:
+    """By pass, what its results were made with; of an op that was run twice, the later. Now, if no file says."""
+    last = {(line["pass"], line["op"]): line.get("origin", "unknown") for line in lines if "parts" in line}
+    origins: dict[str, list[str]] = {}
+    for key in names:
+        made = last.get(key, origin())
+        if made not in origins.setdefault(key[0], []):
+            origins[key[0]].append(made)
+    return origins
 
 
 def _found(lines: list[dict[str, Any]], wanted: dict[Key, list[int]]) -> Found:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import os
 import platform
+import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
@@ -17,6 +20,19 @@ KINDS = ("crashed", "wrong", "bug", "unsupported", "export", "passed")
 
 # By pass and op: [sample, kind, reason] of each that was tried.
 Results = Mapping[tuple[str, str], Iterable[list[Any]]]
+# By pass and op: how many samples there are.
+Counts = Mapping[tuple[str, str], int]
+
+COMMIT = "EYAS_TEST_COMMIT"
+"""The variable that says which commit is tested where there is no repository."""
+
+
+@functools.cache
+def origin() -> str:
+    """What results are made with: the commit and the version of torch."""
+    command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    commit = os.environ.get(COMMIT) or subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return f"{commit or 'unknown'}, torch {version('torch')}"
 
 
 def kind_of_op(parts: Iterable[list[Any]]) -> str:
@@ -24,18 +40,20 @@ def kind_of_op(parts: Iterable[list[Any]]) -> str:
     return next((kind for kind in KINDS if kind in seen), "skipped")
 
 
-def tables(results: Results) -> list[str]:
-    """Markdown: ops and samples by pass, then every op that did not pass, by its first reason."""
+def tables(results: Results, counts: Counts) -> list[str]:
+    """Markdown: ops and samples by pass, then every op that did not pass, by its first reason. Samples that were not
+    tried, or that have nothing to compare with, are in the column of samples alone."""
     passes = [name for name in DTYPES if any(pass_ == name for pass_, _ in results)]
-    lines = ["| pass | ops | passed | | " + " | ".join(KINDS[:-1]) + " | samples | passed |"]
-    lines += ["|---|---:|---:|---:|" + "---:|" * (len(KINDS) + 1)]
+    lines = ["| pass | ops | passed | | " + " | ".join(KINDS[:-1]) + " | samples | tried | passed |"]
+    lines += ["|---|---:|---:|---:|" + "---:|" * (len(KINDS) + 2)]
     for pass_ in passes:
         mine = {op: parts for (one, op), parts in results.items() if one == pass_}
         ops = Counter(kind_of_op(parts) for parts in mine.values())
         samples = Counter(kind for parts in mine.values() for _, kind, _ in parts)
         count, tried = sum(ops[kind] for kind in KINDS), sum(samples[kind] for kind in KINDS)
         share = f"{100 * ops['passed'] / count:.1f}%" if count else ""
-        cells = [count, ops["passed"], share, *(ops[kind] for kind in KINDS[:-1]), tried, samples["passed"]]
+        there = sum(counts[pass_, op] for op in mine)
+        cells = [count, ops["passed"], share, *(ops[kind] for kind in KINDS[:-1]), there, tried, samples["passed"]]
         lines.append(f"| {pass_} | " + " | ".join(map(str, cells)) + " |")
     rows = []
     for (pass_, op), parts in results.items():
@@ -51,10 +69,11 @@ def tables(results: Results) -> list[str]:
     return lines
 
 
-def section(results: Results) -> list[str]:
+def section(results: Results, counts: Counts, origins: Mapping[str, list[str]]) -> list[str]:
     left_out = Counter(why for _, why in INELIGIBLE)
+    made = "; ".join(f"{pass_}: {' and '.join(each)}" for pass_, each in origins.items())
     return [
-        f"`make conformance-torch-ops`, {datetime.date.today().isoformat()}, torch {version('torch')}, eyas"
+        f"`make conformance-torch-ops`, {datetime.date.today().isoformat()}, eyas"
         f" {version('eyas')}, Python {platform.python_version()} on {platform.machine()}. The samples of"
         " `torch.testing._internal.common_methods_invocations.op_db`, compared with eager torch: type, shape, numbers"
         " (f32 1e-4 and 1e-5, f16 5e-3 and 1e-3, bf16 2e-2 and 1e-2, or from f64 at most"
@@ -65,5 +84,7 @@ def section(results: Results) -> list[str]:
         " `gradients` runs forward and backward through `torch.compile`. Left out: ops"
         f" that are {', '.join(left_out)}; complex samples.",
         "",
-        *tables(results),
+        *tables(results, counts),
+        "",
+        f"Commits (+: with changes) and versions: {made}.",
     ]

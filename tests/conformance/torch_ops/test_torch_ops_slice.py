@@ -115,8 +115,9 @@ def test_copies_keep_layouts() -> None:
 def test_an_op_is_as_its_worst_sample() -> None:
     parts = [[0, "passed", ""], [1, "unsupported", "why"], [2, "skipped", "random"]]
     assert report.kind_of_op(parts) == "unsupported"
-    lines = report.tables({("f32", "add"): parts, ("f32", "sub"): parts[:1]})
-    assert "| f32 | 2 | 1 | 50.0% | 0 | 0 | 0 | 1 | 0 | 3 | 2 |" in lines
+    counts = {("f32", "add"): 3, ("f32", "sub"): 9}
+    lines = report.tables({("f32", "add"): parts, ("f32", "sub"): parts[:1]}, counts)
+    assert "| f32 | 2 | 1 | 50.0% | 0 | 0 | 0 | 1 | 0 | 12 | 3 | 2 |" in lines
     assert "| add | f32 | unsupported | 1 of 2 | 1 | why |" in lines
 
 
@@ -128,6 +129,9 @@ def test_a_run_goes_on_where_one_was_killed(tmp_path: Path) -> None:
     lines = main._lines(path)
     assert main._found(lines, {("f32", "add"): [0, 1]}) == {
         ("f32", "add"): {0: [0, "passed", ""], 1: [1, "passed", ""]}
+    }
+    assert main._origins([add | {"origin": "1, torch 2"}, again | {"origin": "3, torch 2"}], [("f32", "add")]) == {
+        "f32": ["3, torch 2"]
     }
     main._add(path, add)
     assert main._lines(path) == [add, again, add]

@@ -92,9 +92,12 @@ _EXACT = {
 
 
 def _sign(args, attrs):
-    """torch gives 0 for NaN, others NaN."""
+    """torch gives 0 for NaN, others NaN. Whether zero keeps its own sign is seen in quotients alone."""
     made = elementwise(np.sign, *args, units=0.0)
-    return Shadow(made.value, np.where(np.isnan(args[0].value), INFINITY, made.errors()), made.dtype)
+    error = made.errors()
+    if made.is_float:
+        error = np.where(made.value == 0, np.maximum(error, np.finfo(np.float64).smallest_subnormal), error)
+    return Shadow(made.value, np.where(np.isnan(args[0].value), INFINITY, error), made.dtype)
 
 
 for _name, (_f, _dtypes, _onnx, _torch, _jax) in _EXACT.items():

@@ -80,8 +80,8 @@ def angle(x: Tensor) -> Tensor:
     if x.is_complex():
         return NotImplemented
     wide = x if x.is_floating_point() else x.to(torch.get_default_dtype())
-    turned = torch.where(wide < 0, torch.pi, 0.0).to(wide.dtype)
-    return torch.where(wide != wide, wide, turned)
+    half = torch.full((), torch.pi, dtype=wide.dtype, device=wide.device)
+    return torch.where(wide != wide, wide, torch.where(wide < 0, half, torch.zeros_like(half)))
 
 
 def polar(magnitude: Tensor, turned: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,6 +41,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.full_like.default: fill_like,
         aten.index_put.default: put_nowhere,
         aten.isclose.default: is_close,
+        aten.logaddexp.default: lambda one, other: log_add(one, other, torch.exp, 1.0),
+        aten.logaddexp2.default: lambda one, other: log_add(one, other, torch.exp2, math.log(2)),
         aten.logcumsumexp.default: running_log_sum,
         aten.maximum.default: lambda one, other: _extreme(one, other, torch.gt),
         aten.minimum.default: lambda one, other: _extreme(one, other, torch.lt),
@@ -160,6 +163,8 @@ def fill(size: Sequence[int], value: Any, *, dtype: torch.dtype | None = None, *
         return torch.full(size, bool(value), dtype=dtype, **kwargs)
     if dtype not in _UNSIGNED:
         return NotImplemented
+    if isinstance(value, int):
+        value %= torch.iinfo(dtype).max + 1  # beside a tensor a number is of its type, whatever is lost
     one = aten.scalar_tensor(value, dtype=dtype)
     return one.expand(size) if size else one
 
@@ -170,6 +175,18 @@ def fill_like(x: Tensor, value: Any, *, dtype: torch.dtype | None = None, **kwar
     if dtype != torch.bool and dtype not in _UNSIGNED:
         return NotImplemented
     return torch.full(x.shape, value, dtype=dtype, device=x.device)
+
+
+def log_add(one: Tensor, other: Tensor, power: Callable[[Tensor], Tensor], unit: float) -> Tensor:
+    """The logarithm of a sum of powers. Beside 1 the smaller power would be lost, and with it a result near 0."""
+    dtype = torch.result_type(one, other)
+    if not dtype.is_floating_point:
+        return NotImplemented
+    wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+    one, other = one.to(wide), other.to(wide)
+    larger, smaller = torch.where(one >= other, one, other), torch.where(one >= other, other, one)
+    made = larger + torch.log1p(power(smaller - larger)) * (1 / unit)
+    return torch.where((one == other) & (one.abs() == torch.inf), one, made).to(dtype)
 
 
 def running_log_sum(x: Tensor, dim: int) -> Tensor:

@@ -38,7 +38,8 @@ def floor_quotient(one: Any, other: Any) -> Tensor:
     """Of floats and of integers of 64 bits. The others fit into what the importer divides them as."""
     dtype = torch.result_type(one, other)
     if dtype == torch.int64:
-        return _of_integers(*(_as(given, dtype, one, other) for given in (one, other)))
+        # A number stays one: of two constant tensors the importer divides doubles.
+        return _of_integers(_as(one, dtype, one, other), other if isinstance(other, int) else _as(other, dtype, one))
     if not dtype.is_floating_point:
         return NotImplemented
     wide = torch.float32 if dtype in _HALVES else dtype
@@ -62,7 +63,7 @@ def _as(given: Any, dtype: torch.dtype, *among: Any) -> Tensor:
     return torch.full((), given, dtype=dtype, device=like.device)
 
 
-def _of_integers(one: Tensor, other: Tensor) -> Tensor:
+def _of_integers(one: Tensor, other: Tensor | int) -> Tensor:
     made = torch.div(one, other, rounding_mode="trunc")
     rest = one - made * other
     return made - ((rest != 0) & ((rest < 0) != (other < 0))).to(torch.int64)

@@ -25,6 +25,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.cummin.default: lambda x, dim: running_extreme(x, dim, torch.le),
         aten.diagonal_scatter.default: diagonal_scatter,
         aten.index_reduce.default: index_reduce,
+        aten.kthvalue.default: kth_value,
         aten.masked_select.default: masked_select,
         aten.median.default: lambda x: median(x.reshape(-1), 0)[0],
         aten.median.dim: median,
@@ -37,6 +38,13 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.unique_consecutive.default: unique_consecutive,
         aten.unique_dim.default: unique_slices,
     }
+
+
+def kth_value(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The last of the k smallest; NaN counts as the largest, which the importer's lowering does not know."""
+    values, places = torch.topk(x, k, dim, largest=False)
+    last = [one.narrow(dim, k - 1, 1) for one in (values, places)]
+    return (last[0], last[1]) if keepdim else (last[0].squeeze(dim), last[1].squeeze(dim))
 
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:

@@ -33,11 +33,11 @@ _UNKNOWN = (TensorProto.INT16, TensorProto.UINT16, TensorProto.UINT32, TensorPro
 
 _RIGHT = MOVES | frozenset(
     "Add Sub Mul Sum MatMul CumSum ReduceSum BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Equal Less LessOrEqual Greater"
-    " GreaterOrEqual Max Min Clip ReduceMax ReduceMin MaxPool NonZero QuantizeLinear DequantizeLinear"
+    " GreaterOrEqual Max Min ReduceMax ReduceMin MaxPool NonZero QuantizeLinear DequantizeLinear"
     " DynamicQuantizeLinear MatMulInteger ConvInteger QLinearConv QLinearMatMul Cast CastLike BitCast"
     " ReverseSequence OneHot Unique".split()
 )
-_ORDERED = frozenset("TopK ArgMax ArgMin ScatterElements ScatterND".split())
+_ORDERED = frozenset("Clip TopK ArgMax ArgMin ScatterElements ScatterND".split())
 """What asks of 64 bits only which is the greater."""
 
 

@@ -172,13 +172,19 @@ def inv_ex(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     return lu_solve(packed, pivots, eye(a)), info
 
 
+def _factors_of_det(a: Tensor) -> tuple[Tensor, Tensor]:
+    """LU factors as the formula of the gradient takes them: of the transpose, where a matrix lies in rows."""
+    packed, pivots, _ = lu_factor_ex(a.mT if a.is_contiguous() else a)
+    return packed, pivots
+
+
 def _det(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    packed, pivots, _ = lu_factor_ex(a)
+    packed, pivots = _factors_of_det(a)
     return _sign(pivots, a.dtype) * _diagonal(packed).prod(-1), packed, pivots
 
 
 def _slogdet(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    packed, pivots, _ = lu_factor_ex(a)
+    packed, pivots = _factors_of_det(a)
     diagonal = _diagonal(packed)
     sign = _sign(pivots, a.dtype) * diagonal.sign().prod(-1)
     return sign, diagonal.abs().log().sum(-1), packed, pivots
