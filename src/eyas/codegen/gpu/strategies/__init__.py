@@ -10,8 +10,9 @@ from eyas.codegen.gpu.strategies.loops import Loops
 from eyas.codegen.gpu.strategies.points import Points
 from eyas.codegen.gpu.strategies.rows import Rows
 from eyas.codegen.gpu.strategies.scan import Scan
+from eyas.codegen.gpu.strategies.scatter import Scatter
 from eyas.codegen.gpu.strategies.transposes import Transposes
 
-STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Transposes, Points, Scan, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Transposes, Points, Scan, Scatter, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]
