@@ -11,8 +11,9 @@ from eyas.codegen.gpu.strategies.points import Points
 from eyas.codegen.gpu.strategies.rows import Rows
 from eyas.codegen.gpu.strategies.scan import Scan
 from eyas.codegen.gpu.strategies.scatter import Scatter
+from eyas.codegen.gpu.strategies.sort import Sort
 from eyas.codegen.gpu.strategies.transposes import Transposes
 
-STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Transposes, Points, Scan, Scatter, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Transposes, Points, Scan, Scatter, Sort, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]
