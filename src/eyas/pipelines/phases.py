@@ -101,7 +101,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("count-loops"),
         _make("batch-loops"),
         _make("outline-control-flow", **_strategies(options)),
-        _make("convert-sorts"),
+        _make("convert-sorts", keep="sort" in {*backend_of(options.target).switches} - {*options.disable}),
         _make("widen-accumulators"),
         _make("quantize-contractions"),
         _make("narrow-contractions"),

@@ -11,6 +11,7 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.analyze import analyze
 from eyas.codegen.common.blocks import rows_of_block
 from eyas.codegen.common.kernel import Kernel, Unsupported
+from eyas.codegen.common.lone import LoneOp, lone_op
 from eyas.codegen.common.normalize import in_blocks, normalize
 from eyas.codegen.common.schedule import Block
 from eyas.codegen.common.sharing import shared_loops
@@ -29,6 +30,8 @@ class Analysis:
     reason: str = ""
     near_bytes: int = _NEAR_BYTES
     """What nests should hand to each other at a time: the target's."""
+    lone: LoneOp | None = None
+    """What it is instead, where it is one op that some targets have a form for."""
     module: mlir.Module | None = None
     """What the kernel's values are of, where somebody must keep it."""
 
@@ -38,7 +41,7 @@ class Analysis:
         try:
             return Analysis(analyze(function), near_bytes=near_bytes)
         except Unsupported as reason:
-            return Analysis(None, str(reason), near_bytes)
+            return Analysis(None, str(reason), near_bytes, lone_op(function))
 
     @cached_property
     def firsts(self) -> tuple[int, ...]:

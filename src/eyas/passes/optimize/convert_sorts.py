@@ -29,12 +29,17 @@ class ConvertSorts(Pass):
 
         %s:2 = tm_tensor.sort dimension(1) outs(%x, %i) { <= }       %s:2 = scf.for %row ... {
         %a = tensor.extract_slice %s#1[0, 0] [8, 5] [1, 1]      =>     scf.for %j ... { scf.if %x[%j] < %last {...} } }
+
+    With `keep`, sorts that will be a dispatch of their own stay: the target has a strategy for them.
     """
 
     name: ClassVar[str] = "convert-sorts"
+    keep: bool = False
 
     def run(self, module: mlir.Module) -> None:
         for op in find_ops(module, "tm_tensor.sort"):
+            if self.keep and op.operation.parent.name == "func.func":
+                continue
             with mlir.InsertionPoint(op), op.location:
                 _convert(op.operation)
 

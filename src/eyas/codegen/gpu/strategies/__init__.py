@@ -10,8 +10,13 @@ from eyas.codegen.gpu.strategies.contraction import Contraction
 from eyas.codegen.gpu.strategies.loops import Loops
 from eyas.codegen.gpu.strategies.points import Points
 from eyas.codegen.gpu.strategies.rows import Rows
+from eyas.codegen.gpu.strategies.scan import Scan
+from eyas.codegen.gpu.strategies.scatter import Scatter
+from eyas.codegen.gpu.strategies.sort import Sort
 from eyas.codegen.gpu.strategies.transposes import Transposes
 
-STRATEGIES: Sequence[type[Strategy]] = (Contraction, Attention, Rows, Transposes, Points, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (
+    Contraction, Attention, Rows, Transposes, Points, Scan, Scatter, Sort, Loops,
+)
 
 __all__ = ["STRATEGIES", "Strategy"]
