@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from eyas.codegen.gpu.strategies.base import Strategy
 from eyas.codegen.gpu.strategies.contraction import Contraction
 from eyas.codegen.gpu.strategies.loops import Loops
+from eyas.codegen.gpu.strategies.matrices import Matrices
 from eyas.codegen.gpu.strategies.points import Points
 from eyas.codegen.gpu.strategies.rows import Rows
 from eyas.codegen.gpu.strategies.transposes import Transposes
 
-STRATEGIES: Sequence[type[Strategy]] = (Contraction, Rows, Transposes, Points, Loops)
+STRATEGIES: Sequence[type[Strategy]] = (Matrices, Contraction, Rows, Transposes, Points, Loops)
 
 __all__ = ["STRATEGIES", "Strategy"]
