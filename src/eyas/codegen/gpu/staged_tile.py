@@ -55,11 +55,16 @@ class StagedTile(ThreadTile):
         super().__init__(memory, nest, rows.loop, columns.loop)
         self.depth, self.corner, self.place = depth, corner, place
         self.sum = nest.statements[0].reductions[-1]
-        self.stages = [_Stage(self, operand, corner[at]) for at, operand in enumerate((rows, columns))]
+        self.stages = [self._stage(operand, corner[at]) for at, operand in enumerate((rows, columns))]
+
+    def _stage(self, operand: Operand, corner: mlir.Value) -> Stage:
+        return Stage(self, operand, corner)
 
     def run(self, block: Block) -> None:
         """All threads sum up whole tiles; of those that stick out, what lies inside goes on."""
-        tiles = self._reduce(self.nest.statements[0], block, {})
+        self._finish_inside(block, self._reduce(self.nest.statements[0], block, {}))
+
+    def _finish_inside(self, block: Block, tiles: list) -> None:
         (rows, row), (columns, column) = self._axes(block)
         inside = self._fits(rows, row, block.rows), self._fits(columns, column, block.vectors)
         conditions = [one for one in inside if one is not None]
@@ -167,7 +172,7 @@ class StagedTile(ThreadTile):
         return self._apply(near, inner, self._loads(inner), made, olds)
 
 
-class _Stage:
+class Stage:
     """The part of an operand that a workgroup has in shared memory: `depth` lines, each along the operand's loop."""
 
     def __init__(self, tile: StagedTile, operand: Operand, corner: mlir.Value):
@@ -185,10 +190,14 @@ class _Stage:
         self.count = vector_of(access, self.along, next((n for n in VECTORS if most % n == 0), 1), memory)
         if self.along == operand.loop and nest.loops[operand.loop].factor % self.count:
             self.count = 1  # the last group would reach beyond the end
-        groups = operand.extent * tile.depth // self.count
-        self.rounds = -(-groups // memory.at.threads)
-        self.is_whole = groups % memory.at.threads == 0
-        self.groups = groups
+        self._share(self.count)
+
+    def _share(self, count: int) -> None:
+        """Settles how many groups of `count` elements each thread brings."""
+        threads = self.tile.at.threads
+        self.count, self.groups = count, self.operand.extent * self.tile.depth // count
+        self.rounds = -(-self.groups // threads)
+        self.is_whole = self.groups % threads == 0
 
     def load(self, indices: Indices, start: mlir.Value) -> list[mlir.Value]:
         """This thread's share of the elements from `start` on in the sum, in registers."""

@@ -58,7 +58,7 @@ def _lowered(module: mlir.Module, target: GpuTarget) -> SpirvCode:
     made = convert(module, target_environment(target, bool(uses.matrices)))
     float_controls = target.has("float-controls")
     decorate(made, interface, float_controls)
-    capabilities = settle_triple(made, bool(uses.matrices), float_controls)
+    capabilities = settle_triple(made, uses, float_controls)
     return SpirvCode(
         code=serialize(module, made),
         needs=needs_of(uses, interface, capabilities, target.subgroup),

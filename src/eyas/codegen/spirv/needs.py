@@ -43,17 +43,19 @@ class Uses:
         )
 
 
-def settle_triple(made: mlir.OpView, matrices: bool, float_controls: bool) -> tuple[str, ...]:
+def settle_triple(made: mlir.OpView, uses: Uses, float_controls: bool) -> tuple[str, ...]:
     """Writes down what upstream found the `spirv.module` to need, with the version that we test, and what it does not
     look for. Gives the capabilities."""
     triple = str(made.attributes["vce_triple"])
     match = re.fullmatch(r"#spirv\.vce<v[\d.]+, \[(.*)\], \[(.*)\]>", triple)
     assert match, triple
     capabilities, extensions = ([part for part in group.split(", ") if part] for group in match.groups())
+    if uses.in_subgroups and "GroupNonUniform" not in capabilities:
+        capabilities.append("GroupNonUniform")  # a thread's number in its subgroup, if nothing else
     if float_controls:
         capabilities.append("SignedZeroInfNanPreserve")
         extensions.append("SPV_KHR_float_controls")
-    version = MATRIX_VERSION if matrices else VERSION
+    version = MATRIX_VERSION if uses.matrices else VERSION
     lists = f"[{', '.join(capabilities)}], [{', '.join(extensions)}]"
     made.attributes["vce_triple"] = mlir.Attribute.parse(f"#spirv.vce<v{version}, {lists}>", made.context)
     return tuple(capabilities)

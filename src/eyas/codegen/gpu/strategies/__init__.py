@@ -8,6 +8,7 @@ from eyas.codegen.gpu.strategies.attention import Attention
 from eyas.codegen.gpu.strategies.base import Strategy
 from eyas.codegen.gpu.strategies.contraction import Contraction
 from eyas.codegen.gpu.strategies.loops import Loops
+from eyas.codegen.gpu.strategies.matrices import Matrices
 from eyas.codegen.gpu.strategies.points import Points
 from eyas.codegen.gpu.strategies.rows import Rows
 from eyas.codegen.gpu.strategies.scan import Scan
@@ -16,7 +17,7 @@ from eyas.codegen.gpu.strategies.sort import Sort
 from eyas.codegen.gpu.strategies.transposes import Transposes
 
 STRATEGIES: Sequence[type[Strategy]] = (
-    Contraction, Attention, Rows, Transposes, Points, Scan, Scatter, Sort, Loops,
+    Matrices, Contraction, Attention, Rows, Transposes, Points, Scan, Scatter, Sort, Loops,
 )
 
 __all__ = ["STRATEGIES", "Strategy"]

@@ -1,0 +1,92 @@
+"""Products by matrix instructions: which are, what code they are, and that they are right where a device has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.tools import vulkan
+from torch_mlir import ir as mlir
+
+import eyas
+from eyas.codegen.spirv.compile import BACKEND
+from eyas.ir import make_context
+from eyas.targets import Target
+
+HOPPER, LAVAPIPE = "vulkan:hopper", "vulkan:lavapipe:+matrix:f16:f32:8x8x8"
+
+
+def text_of(m: int, n: int, k: int, element: str = "f16") -> str:
+    a, b, c = f"tensor<{m}x{k}x{element}>", f"tensor<{k}x{n}x{element}>", f"tensor<{m}x{n}xf32>"
+    return f"""
+func.func @product(%a: {a}, %b: {b}) -> {c} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {c}
+  %f = linalg.fill ins(%zero : f32) outs(%e : {c}) -> {c}
+  %m = linalg.matmul ins(%a, %b : {a}, {b}) outs(%f : {c}) -> {c}
+  return %m : {c}
+}}"""
+
+
+def compiled(text: str, target: str):
+    with make_context():
+        return BACKEND.compile(mlir.Module.parse(text), Target.parse(target), frozenset())
+
+
+def listing(text: str, target: str) -> str:
+    with make_context():
+        return BACKEND.listing(mlir.Module.parse(text), Target.parse(target), frozenset())
+
+
+@pytest.mark.parametrize(("target", "shape"), [(HOPPER, "16x16x16"), (LAVAPIPE, "8x8x8")])
+def test_a_product_of_halves_is_made_of_fragments(target, shape):
+    made = compiled(text_of(512, 384, 256), target)
+    assert made.strategy == "matrices" and f"matrix:f16:f32:{shape}" in made.needs
+    assert f"subgroup={Target.parse(target).subgroup}" in made.needs
+
+
+def test_a_large_tile_shares_what_it_loads():
+    code = listing(text_of(4096, 4096, 256), HOPPER)
+    body = code[code.index("scf.for") :]
+    # 4 x 4 fragments of each subgroup, in two slices of 16 steps.
+    assert body.count("subgroup_mma_compute") == 32 and body.count("subgroup_mma_load_matrix") == 16
+    # Vectors go from memory through registers to shared memory; nothing else is read in the loop.
+    loop = body[: body.index("subgroup_mma_store")]
+    assert "memref<?xf16>" not in code and loop.count("memref.load") == loop.count("memref.store")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "element", "target"),
+    [
+        ((512, 384, 250), "f16", HOPPER),  # steps that are not made of 16
+        ((8, 384, 256), "f16", HOPPER),  # fewer rows than a fragment
+        ((512, 384, 256), "f32", HOPPER),
+        ((512, 384, 256), "bf16", HOPPER),
+        ((512, 384, 256), "f16", "vulkan:lavapipe"),  # which has no such instructions
+    ],
+)
+def test_other_products_are_left_to_threads(sizes, element, target):
+    assert compiled(text_of(*sizes, element), target).strategy == "contraction"
+
+
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (33, 47, 32), (70, 36, 96), (16, 200, 16)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_numbers_are_those_of_numpy(sizes, turned, vulkan_device):
+    torch = pytest.importorskip("torch")
+    if "matrix:f16:f32" not in " ".join(vulkan_device.properties):
+        pytest.skip("the device has no matrix instructions for f16")
+    m, n, k = sizes
+
+    class Product(torch.nn.Module):
+        def forward(self, a, b, bias, residual):
+            y = a @ (b.T if turned else b)
+            return torch.relu(y + bias) + residual
+
+    torch.manual_seed(0)
+    inputs = [
+        torch.randn(*shape, dtype=torch.float16) for shape in ((m, k), (n, k) if turned else (k, n), (n,), (m, n))
+    ]
+    module = eyas.compile(Product().eval(), tuple(inputs), target=vulkan.target())
+    assert "matrices" in {kernel["strategy"] for kernel in module.manifest["kernels"]}
+    a, b, bias, residual = (one.double().numpy() for one in inputs)
+    want = np.maximum((a @ (b.T if turned else b)) + bias, 0) + residual
+    np.testing.assert_allclose(module(*inputs).double().numpy(), want, rtol=2e-3, atol=2e-3 * np.abs(want).max())
