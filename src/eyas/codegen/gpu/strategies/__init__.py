@@ -17,7 +17,16 @@ from eyas.codegen.gpu.strategies.sort import Sort
 from eyas.codegen.gpu.strategies.transposes import Transposes
 
 STRATEGIES: Sequence[type[Strategy]] = (
-    Matrices, Contraction, Attention, Rows, Transposes, Points, Scan, Scatter, Sort, Loops,
+    Matrices,
+    Contraction,
+    Attention,
+    Rows,
+    Transposes,
+    Points,
+    Scan,
+    Scatter,
+    Sort,
+    Loops,
 )
 
 __all__ = ["STRATEGIES", "Strategy"]
