@@ -346,6 +346,15 @@ for dtype in ("u8", "u16", "u32", "u64"):
             "onnx", leaf("f32", 2), held, op("add", 1, 1), op("abs", 1), results=(0, 1, 2, 3)
         )
 
+GRAPHS |= {
+    "running_sum_of_constants": graph(
+        "onnx", leaf("f32", 2), leaf("i64", 5, constant=True), op("cumsum", 1, axis=0), results=(0, 2)
+    ),
+    "constant_without_a_sign": graph(
+        "onnx", leaf("f32", 2), leaf("i16", 65, kind="full", constant=True), op("cast", 1, dtype="u16"), results=(0, 2)
+    ),
+}
+
 # Bytes were compared with their bounds as signed numbers.
 for dtype in ("u8", "u16", "u32", "u64"):
     GRAPHS[f"bounds_of_{dtype}"] = graph("onnx", leaf(dtype, 33, kind="full"), op("clamp", 0, low=1, high=100))

@@ -54,7 +54,8 @@ def reference(function: Callable[..., Any], args: Sequence[Shadow], attrs: dict[
     value = centre.astype(np.float64 if name in UNIT else np.complex128 if name == "c64" else centre.dtype)
     if not any(arg.is_float or arg.dtype == "c64" or np.any(arg.error) for arg in args):
         # Integers and truths decide alone. Floats that are made of them are rounded, and in sums on the way as well.
-        return Shadow(value, _own(value, name) + _own(_largest(value), name), name)
+        bound = _own(value, name) + _own(_largest(value), name)
+        return Shadow(value, np.where(_is_in_doubt(function, centre, args, attrs), INFINITY, bound), name)
     if any(np.any(np.isinf(arg.errors())) for arg in args):
         return Shadow(value, np.full(value.shape, INFINITY), name)  # what an operand does not say, nobody knows
     bound = np.zeros(value.shape)
@@ -71,14 +72,18 @@ def reference(function: Callable[..., Any], args: Sequence[Shadow], attrs: dict[
         bound = np.maximum(bound, _distance(there.astype(value.dtype), value))
         bound = np.maximum(bound, _own_steps(function, there, moved, args, attrs))
     if name not in UNIT and name != "c64":
-        return Shadow(value, np.where(bound > 0, INFINITY, 0.0), name)
+        return Shadow(value, np.where((bound > 0) | _is_tie(function, centre, args, attrs), INFINITY, 0.0), name)
     with np.errstate(all="ignore"):
         bound = np.where(np.isfinite(value), MARGIN * bound + _own(value, name), np.where(bound > 0, INFINITY, 0.0))
         bound = np.where(np.isnan(bound), INFINITY, bound)
-        bound = np.where(_is_nan_in_one(function, centre, args, attrs), INFINITY, bound)
+        bound = np.where(_is_in_doubt(function, centre, args, attrs), INFINITY, bound)
         # Whether a step on the way overflows depends on how it is written.
         if any(arg.is_float and np.any(_is_huge(arg)) for arg in args):
-            bound = np.where(np.isfinite(value), bound, INFINITY)
+            bound = np.where(np.abs(value) < LARGEST.get(name, np.inf) / 16, bound, INFINITY)
+        # A quotient by what may be zero.
+        sizes = [_largest(arg.value).max(initial=1.0) for arg in args if arg.is_float]
+        far = np.abs(value) * 1e-4 > max(sizes, default=1.0)
+        bound = np.where(far & (bound > np.abs(value)), INFINITY, bound)
     return Shadow(value, bound, name)
 
 
@@ -106,25 +111,49 @@ def _own_steps(
     function: Any, made: np.ndarray, values: Sequence[np.ndarray], args: Sequence[Shadow], attrs: Any
 ) -> Any:
     """How far a result in f32 is from the one in doubles; 0 where the op has none in doubles of doubles alone."""
-    exact = _in_doubles(function, values, args, attrs) if made.dtype == np.float32 else None
+    exact = _in_doubles(function, values, args, attrs) if NAMES[made.dtype] in UNIT else None
     if exact is None or exact.shape != made.shape:
         return 0.0
     with np.errstate(all="ignore"):
-        apart = _distance(exact.astype(np.float32).astype(np.float64), made.astype(np.float64))
+        apart = _distance(exact.astype(made.dtype).astype(np.float64), made.astype(np.float64))
     return np.where(np.isfinite(apart), apart, 0.0)
 
 
-def _is_nan_in_one(function: Any, made: np.ndarray, args: Sequence[Shadow], attrs: Any) -> Any:
-    """Where either the result or the one in doubles is NaN."""
-    exact = _in_doubles(function, [arg.value for arg in args], args, attrs) if np.any(made != made) else None
-    return False if exact is None or exact.shape != made.shape else (made != made) != (exact != exact)
+def _is_in_doubt(function: Any, made: np.ndarray, args: Sequence[Shadow], attrs: Any) -> Any:
+    """Where a float is not finite and the one in doubles is another: NaN is in one of them, or a step on the way left
+    the range. Inside of a dispatch half types are computed in wider ones, where results leave it less often."""
+    if made.dtype.kind not in "fV" or np.all(np.isfinite(made)):
+        return False
+    exact = _in_doubles(function, [arg.value for arg in args], args, attrs)
+    if exact is None or exact.shape != made.shape:
+        return False
+    half = NAMES[made.dtype] in ("f16", "bf16")
+    with np.errstate(all="ignore"):
+        early = np.isinf(made) & np.isfinite(exact) & (half | (np.abs(exact) < LARGEST[NAMES[made.dtype]]))
+    return (np.isnan(made) != np.isnan(exact)) | early
+
+
+def _is_tie(function: Any, made: np.ndarray, args: Sequence[Shadow], attrs: Any) -> Any:
+    """Where something discrete is another in doubles, and integers that are made of NaN, which may be any."""
+    wide = [replace(arg, dtype="f64") if arg.is_float else arg for arg in args]
+    try:
+        exact = _call(function, [arg.value for arg in args], wide, attrs)
+    except Exception:
+        exact = made
+    differs = made != exact if exact.shape == made.shape else np.zeros(made.shape, bool)
+    if made.dtype.kind in "iu":
+        for arg in args:
+            if arg.is_float and arg.shape == made.shape:
+                differs = differs | np.isnan(arg.value)
+    return differs
 
 
 def _in_doubles(function: Any, values: Sequence[np.ndarray], args: Sequence[Shadow], attrs: Any) -> np.ndarray | None:
-    """What the op makes of wider operands; None where that is not wider."""
-    if not any(arg.dtype in ("f32", "f16", "bf16") for arg in args):
+    """What the op makes of wider operands, integers where there are no floats; None where that is not wider."""
+    narrow = [arg.dtype in ("f32", "f16", "bf16") for arg in args]
+    if not any(narrow) and any(arg.is_float for arg in args):
         return None
-    wide = [replace(arg, dtype="f64") if arg.is_float else arg for arg in args]
+    wide = [replace(arg, dtype="f64") if arg.is_float or not any(narrow) else arg for arg in args]
     try:
         exact = _call(function, values, wide, attrs)
     except Exception:

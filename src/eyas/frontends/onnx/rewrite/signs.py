@@ -93,6 +93,9 @@ def cast(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         return None
     if source == to:
         return [b.add("Identity", node.input[0])]
+    known = b.value_of(node.input[0])
+    if known is not None and known.dtype.kind in "biu" and (dtype := helper.tensor_dtype_to_np_dtype(to)).kind in "iu":
+        return [b.constant(known.astype(dtype))]  # upstream folds it to signed numbers
     return [convert(b, node.input[0], node.input[0], source, to)]
 
 
