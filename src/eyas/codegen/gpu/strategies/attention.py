@@ -51,7 +51,7 @@ class Attention(KernelStrategy):
         if isinstance(kernel, str):
             return kernel
         form = _form(kernel)
-        knobs = (_knobs_side_by_side if target.facts.shared_is_near else _knobs_of_lone_threads)(form, target)
+        knobs = default_knobs(form, target)
         while (needed := shared_bytes(form, knobs)) > target.shared_bytes:
             smaller = _smaller(knobs)
             if smaller is None:
@@ -142,6 +142,11 @@ def _why_not_staged(form: AttentionForm, knobs: AttentionKnobs) -> str | None:
     if steps % knobs.depth:
         return f"depth is {knobs.depth}; where operands are staged it must divide the {steps} steps of the sum"
     return None
+
+
+def default_knobs(form: AttentionForm, target: GpuTarget) -> AttentionKnobs:
+    """What suits a device best, if its shared memory is large enough."""
+    return (_knobs_side_by_side if target.facts.shared_is_near else _knobs_of_lone_threads)(form, target)
 
 
 def _knobs_of_lone_threads(form: AttentionForm, target: GpuTarget) -> AttentionKnobs:
