@@ -46,6 +46,9 @@ WITHOUT = {
     "optimize-llvm": "code is generated as it was lowered",
     "matrices": "for GPUs: `contraction` serves products of f16 too, without matrix instructions",
     "transposes": "for GPUs: what changes the order of loops reads or writes far apart",
+    "scan": "for GPUs: running sums are plain loops of one workgroup",
+    "scatter": "for GPUs: scatters are plain loops of one workgroup",
+    "sort": "for GPUs: sorts are plain loops of one workgroup",
     "points": "for GPUs: elementwise work and copies are plain loops",
     "microkernels": "for `vmvx`: all dispatches are plain loops of scalar bytecode",
 }
