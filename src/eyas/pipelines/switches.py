@@ -49,6 +49,9 @@ WITHOUT = {
     "scan": "for GPUs: running sums are plain loops, in one workgroup",
     "scatter": "for GPUs: updates take effect one by one, in one workgroup",
     "transposes": "for GPUs: what changes the order of loops reads or writes far apart",
+    "scan": "for GPUs: running sums are plain loops of one workgroup",
+    "scatter": "for GPUs: scatters are plain loops of one workgroup",
+    "sort": "for GPUs: sorts are plain loops of one workgroup",
     "points": "for GPUs: elementwise work and copies are plain loops",
     "microkernels": "for `vmvx`: all dispatches are plain loops of scalar bytecode",
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith, scf
+from torch_mlir.dialects import arith, gpu, scf
 
 from eyas.codegen.common.sizes import ONE, Size
 from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.trips import ROUNDS
 
 
 def decode(memory: Memory, number: mlir.Value, sizes: Sequence[Size]) -> list[mlir.Value]:
@@ -46,6 +47,22 @@ def each(
             scf.YieldOp([])
         return
     loop = scf.ForOp(low, high, step)
+    with mlir.InsertionPoint(loop.body):
+        run(loop.induction_variable)
+        scf.YieldOp([])
+
+
+def each_piece(memory: Memory, extent: Size, piece: int, run: Callable[[mlir.Value], None]) -> None:
+    """Runs code for each piece of an extent that the workgroup has, given where it begins: one of them, unless
+    there are more than a grid takes. All threads come there together."""
+    at = memory.at
+    first = arith.MulIOp(at.ids[0], at.index(piece)).result
+    if fits_a_grid(extent, piece):
+        run(first)
+        return
+    stride = arith.MulIOp(gpu.grid_dim(gpu.Dimension.x), at.index(piece)).result
+    loop = scf.ForOp(first, memory.size(extent), stride)
+    loop.operation.attributes[ROUNDS] = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(64), 1)
     with mlir.InsertionPoint(loop.body):
         run(loop.induction_variable)
         scf.YieldOp([])

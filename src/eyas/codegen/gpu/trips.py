@@ -7,6 +7,9 @@ from torch_mlir import ir as mlir
 
 from eyas.ir.walk import constant_int
 
+ROUNDS = "eyas.rounds"
+"""On a loop: how often it goes around as a rule, where its bounds do not say it."""
+
 _UNKNOWN = 16
 """Rounds of a loop whose number is not known before it runs."""
 
@@ -23,6 +26,8 @@ def most_trips(region: mlir.Region) -> int:
 
 
 def _rounds(op: mlir.Operation) -> int:
+    if ROUNDS in op.attributes:
+        return mlir.IntegerAttr(op.attributes[ROUNDS]).value
     if op.name == "scf.while":
         return _UNKNOWN
     low, high, step = (constant_int(value) for value in list(op.operands)[:3])

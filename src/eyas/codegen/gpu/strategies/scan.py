@@ -20,7 +20,7 @@ from eyas.codegen.common.lone import SCAN, LoneOp, apply_body, read_place
 from eyas.codegen.common.sizes import ZERO, Size, product
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.points import MAX_GRID, decode, each
+from eyas.codegen.gpu.points import decode, each_piece
 from eyas.codegen.gpu.shared_values import SharedValues
 from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
 from eyas.targets import Target
@@ -95,8 +95,6 @@ class Scan(KernelStrategy):
         at, kernel, team = interface, self.kernel, self.knobs.team
         memory = Memory(kernel, interface)
         rows, count = memory.size(_rows(kernel)), self.knobs.threads // team
-        stride = arith.MulIOp(gpu.grid_dim(gpu.Dimension.x), at.index(count)).result
-        first = arith.MulIOp(at.ids[0], at.index(count)).result
         scan = _Scan(memory, kernel, self.knobs)
 
         def run(number: mlir.Value) -> None:
@@ -105,11 +103,7 @@ class Scan(KernelStrategy):
             # Barriers need all threads: those beyond the last row run along and store nothing.
             scan.row(arith.MinUIOp(row, arith.SubIOp(rows, at.index(1)).result).result, exists)
 
-        once = _rows(kernel).static is not None and -(-(_rows(kernel).static or 0) // count) <= MAX_GRID
-        if once:
-            run(first)
-        else:
-            each(first, rows, stride, run)
+        each_piece(memory, _rows(kernel), count, run)
 
 
 class _Scan:

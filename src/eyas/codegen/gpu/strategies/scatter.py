@@ -15,14 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch_mlir.dialects import arith, gpu
-
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.lone import LoneOp
 from eyas.codegen.common.sizes import ONE, Size
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.points import each
+from eyas.codegen.gpu.points import each_piece
 from eyas.codegen.gpu.scatter_part import Part
 from eyas.codegen.gpu.scattered import Scattered
 from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
@@ -84,12 +82,10 @@ class Scatter(KernelStrategy):
         return scattered
 
     def emit(self, interface: Interface) -> None:
-        at, scattered = interface, self._scattered
+        scattered = self._scattered
         part = Part(Memory(self.kernel, interface), scattered, self.knobs.threads, self.knobs.slots)
-        first = arith.MulIOp(at.ids[0], at.index(self.knobs.slots)).result
-        stride = arith.MulIOp(gpu.grid_dim(gpu.Dimension.x), at.index(self.knobs.slots)).result
         if scattered.assigns:
             run = part.assign
         else:
             run = part.change_runs if scattered.run != ONE else part.change_elements
-        each(first, part.memory.size(scattered.slots), stride, run)
+        each_piece(part.memory, scattered.slots, self.knobs.slots, run)

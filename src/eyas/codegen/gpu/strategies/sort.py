@@ -17,7 +17,7 @@ from eyas.codegen.common.lone import SORT, LoneOp
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.points import decode, each
+from eyas.codegen.gpu.points import decode, each_piece
 from eyas.codegen.gpu.sorted_row import SortedRow
 from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
 from eyas.targets import Target
@@ -96,7 +96,7 @@ class Sort(KernelStrategy):
             one.sort(start)
             gpu.BarrierOp()  # before the memory is used again
 
-        each(at.ids[0], memory.size(_rows(kernel)), gpu.grid_dim(gpu.Dimension.x), run)
+        each_piece(memory, _rows(kernel), 1, run)
 
 
 def _dimension(kernel: LoneOp) -> int:
