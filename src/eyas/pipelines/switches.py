@@ -44,7 +44,7 @@ WITHOUT = {
     "rows": "what no other strategy serves is plain loops",
     "expand-math": "math functions are libm's",
     "optimize-llvm": "code is generated as it was lowered",
-    "matrices": "for GPUs: `contraction` serves products of f16 too, without matrix instructions",
+    "matrices": "for GPUs: `contraction` serves products of f16 and of bytes too, without matrix instructions",
     "transposes": "for GPUs: what changes the order of loops reads or writes far apart",
     "points": "for GPUs: elementwise work and copies are plain loops",
     "microkernels": "for `vmvx`: all dispatches are plain loops of scalar bytecode",
