@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from tests.tools import vulkan
 
 import eyas
 from eyas.pipelines import driver
@@ -40,12 +41,13 @@ def check(model: ModelProto, x: np.ndarray, off_by_one: float = 0.0) -> None:
     """Against the standard's reference in f32. `off_by_one` is a step of the result's scale that a few may be off by:
     sums of floats round, and a number near a tie then falls on the other side."""
     (want,) = ReferenceEvaluator(model).run(None, {"x": x})
-    got = eyas.compile(model, device="local-sync")(x)
-    assert got.dtype == want.dtype
-    error = np.abs(got.astype(np.float64) - want.astype(np.float64))
-    close = error <= 1e-5 * np.abs(want).max() + 1e-6
-    assert (close | (error <= off_by_one * 1.001)).all(), error.max()
-    assert close.mean() > 0.98, "more than a few are on the other side of a tie"
+    for target in ("llvm-cpu", *(["vulkan"] if vulkan.why_not() is None else [])):
+        got = eyas.compile(model, target=target)(x)
+        assert got.dtype == want.dtype
+        error = np.abs(got.astype(np.float64) - want.astype(np.float64))
+        close = error <= 1e-5 * np.abs(want).max() + 1e-6
+        assert (close | (error <= off_by_one * 1.001)).all(), (target, error.max())
+        assert close.mean() > 0.98, f"{target}: more than a few are on the other side of a tie"
 
 
 FILTERS = {"per-channel": (INT8, 0, True), "unsigned": (UINT8, 128, False), "shifted": (INT8, 3, False)}

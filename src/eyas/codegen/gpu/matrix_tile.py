@@ -25,10 +25,12 @@ from eyas.codegen.common.kernel import Nest, Statement
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.staged_tile import Operand, Stage, StagedTile
 from eyas.codegen.gpu.thread_tile import ThreadLoads
+from eyas.ir.values import element_bytes
 
 GROUP = 4
 """Elements that are loaded, and lie in shared memory, as one vector."""
-_PAD = 8  # elements between the lines of shared memory: 16 bytes, which the instructions want lines to be a multiple of
+PAD_BYTES = 16
+"""Between the lines of shared memory; the instructions want lines to be a multiple of that."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class MatrixTile(StagedTile):
         self.lane = gpu.lane_id()
         # Where the fragment of each subgroup goes when the sum is done.
         count = at.threads // fragments.subgroup * m * n // GROUP
-        self.finished = at.shared(mlir.VectorType.get([GROUP], mlir.F32Type.get()), count)
+        self.element = nest.statements[0].element_types[0]
+        self.finished = at.shared(mlir.VectorType.get([GROUP], self.element), count)
         self.own = arith.MulIOp(number, at.index(m * n // GROUP)).result
         super().__init__(memory, nest, rows, columns, depth, corner, (place[0], place[1]))
 
@@ -113,20 +116,21 @@ class MatrixTile(StagedTile):
             (initial,) = self._initial(statement, part, self._loads(part))
             (tile,) = tiles
             tile = [list(row) for row in tile]
+            add = arith.AddFOp if isinstance(self.element, mlir.FloatType) else arith.AddIOp
             for row in rows:
                 for column in columns:
                     start = self.memory.as_width(
                         initial[row - rows.start][column - columns.start], tile[row][column].type, 1
                     )
-                    tile[row][column] = arith.AddFOp(start, tile[row][column]).result
+                    tile[row][column] = add(start, tile[row][column]).result
             tiles = [tile]
         super()._finish(block, tiles, rows, columns)
 
     def _sums(self, statement: Statement, block: Block) -> list[mlir.Value]:
         """The subgroup's fragments, row by row."""
         m, n, k = self.fragments.shape
-        type_ = mlir.Type.parse(f'!gpu.mma_matrix<{m}x{n}xf32, "COp">')
-        zero = gpu.SubgroupMmaConstantMatrixOp(type_, self.at.constant(mlir.F32Type.get(), 0.0)).result
+        type_ = mlir.Type.parse(f'!gpu.mma_matrix<{m}x{n}x{self.element}, "COp">')
+        zero = gpu.SubgroupMmaConstantMatrixOp(type_, self.at.constant(self.element, 0)).result
         zeros = [zero] * (self.fragments.rows * self.fragments.columns)
         *outer, inner = statement.reductions
         high = self.memory.size(self.nest.loops[inner])
@@ -158,8 +162,8 @@ class MatrixTile(StagedTile):
         m, n, k = self.fragments.shape
         rows, columns = self.stages
         assert isinstance(rows, MatrixStage) and isinstance(columns, MatrixStage)
-        left = [rows.fragment(f'{m}x{k}xf16, "AOp"', i * m, slice_ * k) for i in range(self.fragments.rows)]
-        right = [columns.fragment(f'{k}x{n}xf16, "BOp"', j * n, slice_ * k) for j in range(self.fragments.columns)]
+        left = [rows.fragment((m, k), i * m, slice_ * k) for i in range(self.fragments.rows)]
+        right = [columns.fragment((k, n), j * n, slice_ * k) for j in range(self.fragments.columns)]
         products = [(one, other) for one in left for other in right]
         return [
             gpu.SubgroupMmaComputeOp(one, other, sum_).result for (one, other), sum_ in zip(products, sums, strict=True)
@@ -177,7 +181,7 @@ class MatrixStage(Stage):
         self._share(GROUP)
         self.is_deep = self.along == tile.sum
         length, lines = (tile.depth, operand.extent) if self.is_deep else (operand.extent, tile.depth)
-        self.line = length + _PAD
+        self.line = length + PAD_BYTES // element_bytes(operand.access.storage.element)
         # Otherwise the last group would reach beyond the end.
         self.is_together = self.is_deep or tile.nest.loops[operand.loop].factor % GROUP == 0
         self.is_left = operand.loop == tile.context.row_loop
@@ -223,7 +227,7 @@ class MatrixStage(Stage):
     def _last(self) -> int:
         return GROUP if self.is_together and not self.is_deep else 1
 
-    def fragment(self, type_: str, first: int, step: int) -> mlir.Value:
+    def fragment(self, shape: tuple[int, int], first: int, step: int) -> mlir.Value:
         """The fragment of the subgroup from its row or column `first` and from step `step` on."""
         at = self.tile.at
         place = self.tile.memory.add(self.tile.place[0 if self.is_left else 1], at.index(first))
@@ -233,6 +237,9 @@ class MatrixStage(Stage):
             address = self.tile.memory.add(place, at.index(step * self.line))
         index = arith.DivUIOp(address, at.index(GROUP)).result
         is_turned = self.is_left != self.is_deep
+        element = self.operand.access.storage.element
+        sign = "s" if isinstance(element, mlir.IntegerType) else ""
+        type_ = f'{shape[0]}x{shape[1]}x{sign}{element}, "{"A" if self.is_left else "B"}Op"'
         return gpu.SubgroupMmaLoadMatrixOp(
             mlir.Type.parse(f"!gpu.mma_matrix<{type_}>"),
             self.shared,

@@ -36,6 +36,7 @@ def decorate(made: mlir.OpView, interface: Interface, float_controls: bool) -> N
     """Decorates a `spirv.module`. `float_controls`: the target can promise to keep NaN, infinities and zeros' signs."""
     with made.context, made.operation.location:
         _forbid_contraction(made)
+        _multiply_signed(made)
         shared = _order_barriers(made, interface)
         _describe_buffers(made, interface, shared)
         if float_controls:
@@ -49,6 +50,14 @@ def _forbid_contraction(made: mlir.OpView) -> None:
             del op.attributes[_CONTRACTED]
         else:
             op.attributes["no_contraction"] = unit
+
+
+def _multiply_signed(made: mlir.OpView) -> None:
+    """Bytes of matrices have signs only where the product of them says so."""
+    signed = mlir.Attribute.parse("#spirv.cooperative_matrix_operands_khr<ASigned|BSigned|CSigned|ResultSigned>")
+    for product in find_ops(made, "spirv.KHR.CooperativeMatrixMulAdd"):
+        if re.search(r"x[su]?i32,", str(product.results[0].type)):
+            product.attributes["matrix_operands"] = signed
 
 
 def _order_barriers(made: mlir.OpView, interface: Interface) -> frozenset[int]:

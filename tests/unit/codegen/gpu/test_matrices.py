@@ -16,12 +16,13 @@ HOPPER, LAVAPIPE = "vulkan:hopper", "vulkan:lavapipe:+matrix:f16:f32:8x8x8"
 
 
 def text_of(m: int, n: int, k: int, element: str = "f16") -> str:
-    a, b, c = f"tensor<{m}x{k}x{element}>", f"tensor<{k}x{n}x{element}>", f"tensor<{m}x{n}xf32>"
+    sum_, zero = ("i32", "0") if element == "i8" else ("f32", "0.0")
+    a, b, c = f"tensor<{m}x{k}x{element}>", f"tensor<{k}x{n}x{element}>", f"tensor<{m}x{n}x{sum_}>"
     return f"""
 func.func @product(%a: {a}, %b: {b}) -> {c} {{
-  %zero = arith.constant 0.0 : f32
+  %zero = arith.constant {zero} : {sum_}
   %e = tensor.empty() : {c}
-  %f = linalg.fill ins(%zero : f32) outs(%e : {c}) -> {c}
+  %f = linalg.fill ins(%zero : {sum_}) outs(%e : {c}) -> {c}
   %m = linalg.matmul ins(%a, %b : {a}, {b}) outs(%f : {c}) -> {c}
   return %m : {c}
 }}"""
@@ -44,6 +45,10 @@ def test_a_product_of_halves_is_made_of_fragments(target, shape):
     assert f"subgroup={Target.parse(target).subgroup}" in made.needs
 
 
+def test_a_product_of_bytes_is_made_of_fragments():
+    assert "matrix:i8:i32:16x16x32" in compiled(text_of(512, 384, 256, "i8"), HOPPER).needs
+
+
 def test_a_large_tile_shares_what_it_loads():
     code = listing(text_of(4096, 4096, 256), HOPPER)
     body = code[code.index("scf.for") :]
@@ -61,6 +66,7 @@ def test_a_large_tile_shares_what_it_loads():
         ((8, 384, 256), "f16", HOPPER),  # fewer rows than a fragment
         ((512, 384, 256), "f32", HOPPER),
         ((512, 384, 256), "bf16", HOPPER),
+        ((512, 384, 256), "i8", LAVAPIPE),  # which is said to have them for f16 alone
         ((512, 384, 256), "f16", "vulkan:lavapipe"),  # which has no such instructions
     ],
 )
@@ -90,3 +96,21 @@ def test_numbers_are_those_of_numpy(sizes, turned, vulkan_device):
     a, b, bias, residual = (one.double().numpy() for one in inputs)
     want = np.maximum((a @ (b.T if turned else b)) + bias, 0) + residual
     np.testing.assert_allclose(module(*inputs).double().numpy(), want, rtol=2e-3, atol=2e-3 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (33, 47, 32), (40, 36, 96)])
+def test_bytes_are_signed(sizes, vulkan_device):
+    torch = pytest.importorskip("torch")
+    if "matrix:i8:i32" not in " ".join(vulkan_device.properties):
+        pytest.skip("the device has no matrix instructions for bytes")
+    m, n, k = sizes
+
+    class Product(torch.nn.Module):
+        def forward(self, a, b):
+            return a.to(torch.int32) @ b.to(torch.int32) - 7
+
+    torch.manual_seed(0)
+    a, b = (torch.randint(-128, 128, shape, dtype=torch.int8) for shape in ((m, k), (k, n)))
+    module = eyas.compile(Product().eval(), (a, b), target=vulkan.target())
+    assert "matrices" in {kernel["strategy"] for kernel in module.manifest["kernels"]}
+    assert torch.equal(module(a, b), a.to(torch.int32) @ b.to(torch.int32) - 7)

@@ -1,4 +1,4 @@
-"""Products of f16 with sums in f32, by the matrix instructions that subgroups have."""
+"""Products of f16 with sums in f32, and of bytes with sums in i32, by the matrix instructions that subgroups have."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ from torch_mlir.dialects import arith
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
-from eyas.codegen.common.kernel import Kernel, Nest
+from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.gpu.interface import Interface
-from eyas.codegen.gpu.matrix_tile import GROUP, Fragments, MatrixTile
+from eyas.codegen.gpu.matrix_tile import GROUP, PAD_BYTES, Fragments, MatrixTile
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.staged_tile import Operand, operands_of
 from eyas.codegen.gpu.strategies.base import check_powers_of_two
 from eyas.codegen.gpu.strategies.contraction import Contraction, product_loops
+from eyas.ir.values import element_bytes
 from eyas.ir.walk import defining_op
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
 # Subgroups along rows and columns, and fragments of each along rows and columns; the largest first.
 _TILES = (((4, 2), (4, 4)), ((2, 2), (4, 4)), ((2, 2), (4, 2)), ((2, 2), (2, 2)), ((2, 2), (1, 1)), ((1, 1), (1, 1)))
-_DEPTHS = (32, 16, 8)
+_DEPTHS, _DEPTH_BYTES = (64, 32, 16, 8), 64
 _UNKNOWN_ROWS = 256
-_PRODUCT = ["arith.addf", "arith.extf", "arith.extf", "arith.mulf", "linalg.yield"]
+# By the types of factors and sum: what extends a factor, multiplies and adds.
+_ARITHMETIC = {
+    ("f16", "f32"): ("arith.extf", "arith.mulf", "arith.addf"),
+    ("i8", "i32"): ("arith.extsi", "arith.muli", "arith.addi"),
+}
 
 
 @dataclass(frozen=True)
@@ -57,19 +62,24 @@ class Matrices(Contraction):
     @classmethod
     def choose(cls, found: Analysis, target: Target) -> Matrices | str:
         assert isinstance(target, GpuTarget)
-        shape = next((one for one in target.matrix_shapes if (one.operand, one.sum) == ("f16", "f32")), None)
-        if shape is None:
-            return "no matrix instructions for f16"
         kernel = cls.kernel_of(found)
         if isinstance(kernel, str):
             return kernel
         nest = kernel.nests[0]
+        element = operand_element(nest)
+        types = (str(element), str(nest.statements[0].element_types[0]))
+        shape = next((one for one in target.matrix_shapes if (one.operand, one.sum) == types), None)
+        if shape is None:
+            return f"no matrix instructions for {types[0]}"
         loops = product_loops(nest)
         assert not isinstance(loops, str) and loops.row is not None
         rows, columns = (nest.loops[loop].static or _UNKNOWN_ROWS for loop in (loops.row, loops.column))
         others = product([nest.loops[loop] for loop in loops.others]).static or 1
         steps = nest.loops[nest.statements[0].reductions[-1]].static
-        depths = [depth for depth in _DEPTHS if depth % shape.depth == 0 and steps is not None and steps % depth == 0]
+        most = _DEPTH_BYTES // element_bytes(element)
+        depths = [
+            depth for depth in _DEPTHS if depth <= most and depth % shape.depth == 0 and (steps or 1) % depth == 0
+        ]
         if not depths:
             return f"a sum of {steps} steps is not made of {shape.depth} at a time"
         if rows < shape.rows or columns < shape.columns:
@@ -80,7 +90,7 @@ class Matrices(Contraction):
                 down * across * target.subgroup, target.subgroup, across, row_fragments, column_fragments, depths[0],
                 shape.rows, shape.columns, shape.depth,
             )  # fmt: skip
-            if knobs.threads > target.max_threads or shared_bytes(knobs) > target.workgroup_bytes:
+            if knobs.threads > target.max_threads or shared_bytes(knobs, element) > target.workgroup_bytes:
                 continue
             height, width = tile_of(knobs)
             # What sticks out is computed for nothing.
@@ -152,26 +162,37 @@ def tile_of(knobs: MatrixKnobs) -> tuple[int, int]:
     return height, knobs.columns * knobs.column_fragments * knobs.fragment_columns
 
 
-def shared_bytes(knobs: MatrixKnobs) -> int:
+def shared_bytes(knobs: MatrixKnobs, element: mlir.Type) -> int:
     """What both operands take at the most, with what lies between their lines, and the fragments that are finished."""
-    operands = sum((extent + 8) * (knobs.depth + 8) * 2 for extent in tile_of(knobs))
+    size = element_bytes(element)
+    pad = PAD_BYTES // size
+    operands = sum((extent + pad) * (knobs.depth + pad) * size for extent in tile_of(knobs))
     return operands + knobs.threads // knobs.subgroup * knobs.fragment_rows * knobs.fragment_columns * 4
 
 
+def operand_element(nest: Nest) -> mlir.Type:
+    """The element type of what is multiplied, where `why_no_matrices` has nothing against it."""
+    source = nest.statements[0].inputs[0]
+    assert isinstance(source, Access)
+    return source.storage.element
+
+
 def why_no_matrices(nest: Nest) -> str | None:
-    """Why a nest is no sum of products of f16 in f32."""
+    """Why a nest is no sum of products of two tensors of one narrow type."""
     first, loops = nest.statements[0], product_loops(nest)
     assert not isinstance(loops, str)
     found = operands_of(nest, loops.row, loops.column)
     if isinstance(found, str):
         return found
-    if not all(isinstance(access.storage.element, mlir.F16Type) for access in found) or len(first.inits) != 1:
-        return "no product of f16"
+    one, other = (str(access.storage.element) for access in found)
+    extend, multiply, add = _ARITHMETIC.get((one, str(first.element_types[0])), ("", "", ""))
+    if not extend or one != other or len(first.inits) != 1:
+        return "no product of f16 in f32, or of bytes in i32"
     assert first.body is not None, "a product has a body"
     ops = [view.operation for view in first.body.operations]
-    if sorted(op.name for op in ops) != _PRODUCT or not isinstance(first.element_types[0], mlir.F32Type):
-        return "the sum is of more than products, or not in f32"
-    multiply = next(op for op in ops if op.name == "arith.mulf")
-    if any((factor := defining_op(value)) is None or factor.name != "arith.extf" for value in multiply.operands):
-        return "the sum is of more than products, or not in f32"
-    return None
+    if sorted(op.name for op in ops) != sorted([extend, extend, multiply, add, "linalg.yield"]):
+        return "the sum is of more than products"
+    factors = [defining_op(value) for op in ops if op.name == multiply for value in op.operands]
+    return (
+        None if all(one is not None and one.name == extend for one in factors) else "the sum is of more than products"
+    )
