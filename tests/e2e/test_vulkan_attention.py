@@ -41,9 +41,9 @@ def draw(batch, heads, rows, keys, depth, width=None, seed=0):
     return [torch.randn(batch, heads, *shape, generator=generator) for shape in shapes]
 
 
-def check(model, inputs, path, tolerance=1e-5, dispatches=1):
+def check(model, inputs, path, tolerance=1e-5, dispatches=1, target="vulkan"):
     """One kernel has all of it (unless told otherwise), and it is right; spirv-val finds nothing wrong with any."""
-    module = eyas.compile(model, tuple(inputs), target="vulkan", cache=False)
+    module = eyas.compile(model, tuple(inputs), target=target, cache=False)
     kernels = [kernel["strategy"] for kernel in module.manifest["kernels"]]
     assert kernels.count("attention") == dispatches and "loops" not in kernels, kernels
     module.save(path / "attention.eyas")
@@ -137,6 +137,12 @@ def test_softmax_that_is_none_is_left_alone():
     module = eyas.compile(Squares(), tuple(inputs), target="vulkan", cache=False)
     assert "attention" not in [kernel["strategy"] for kernel in module.manifest["kernels"]]
     np.testing.assert_allclose(torch.as_tensor(module(*inputs)), Squares()(*inputs), 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2, 128, 128, 64), (1, 4, 1, 513, 40), (2, 3, 33, 17, 32)])
+def test_what_hardware_with_near_shared_memory_gets(sizes, tmp_path):
+    subgroup = eyas.Target.parse(vulkan.target()).subgroup
+    check(Attention(), draw(*sizes), tmp_path, target=f"vulkan:ampere:subgroup={subgroup},shared=32K")
 
 
 @pytest.mark.parametrize(

@@ -12,21 +12,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf
-from torch_mlir.dialects import math as math_ops
 
 from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.kernel import Nest
 from eyas.codegen.gpu.attention_form import AttentionForm
 from eyas.codegen.gpu.held_tile import Held, HeldTile, Tile, in_registers
 from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.softmax_state import (
+    SoftmaxState,
+    add,
+    converted,
+    exp_of_difference,
+    finite,
+    folded,
+    in_rows,
+    maximum,
+)
 from eyas.codegen.gpu.staged_tile import Operand, StagedTile, operands_of
-
-_SAME_ZEROS = arith.FastMathFlags.nsz  # which of two zeros a maximum is, nobody asks
 
 
 @dataclass(frozen=True)
@@ -58,25 +65,6 @@ class AttentionKnobs:
         return self.side * self.keys
 
 
-@dataclass(frozen=True)
-class _State:
-    """What a thread has of its rows after some of the keys."""
-
-    maxima: list[mlir.Value]
-    sums: list[mlir.Value]
-    values: Tile
-
-    @property
-    def flat(self) -> list[mlir.Value]:
-        return [*self.maxima, *self.sums, *chain.from_iterable(self.values)]
-
-    @staticmethod
-    def of(values: list[mlir.Value], rows: int) -> _State:
-        maxima, sums, rest = values[:rows], values[rows : 2 * rows], values[2 * rows :]
-        width = len(rest) // rows
-        return _State(maxima, sums, [rest[row * width : (row + 1) * width] for row in range(rows)])
-
-
 class OnlineSoftmax:
     """Writes what one thread does for the rows that workgroup number `group` has of a head."""
 
@@ -104,21 +92,20 @@ class OnlineSoftmax:
         self.heads = heads
         lowest, zero = self._constant(float("-inf")), self._constant(0.0)
         nothing = [[self.at.constant(self.sum_type, 0.0)] * self.columns for _ in self.rows]
-        state = _State([lowest] * self.knobs.rows, [zero] * self.knobs.rows, nothing)
+        state = SoftmaxState([lowest] * self.knobs.rows, [zero] * self.knobs.rows, nothing)
         steps = -(-self.blocks // self.knobs.splits)
         loop = scf.ForOp(self.at.index(0), self.at.index(steps), self.at.index(1), state.flat)
         with mlir.InsertionPoint(loop.body):
-            old = _State.of(list(loop.inner_iter_args), self.knobs.rows)
+            old = SoftmaxState.of(list(loop.inner_iter_args), self.knobs.rows)
             scf.YieldOp(self._block(loop.induction_variable, old).flat)
-        state = _State.of(list(loop.results), self.knobs.rows)
+        state = SoftmaxState.of(list(loop.results), self.knobs.rows)
         if self.knobs.side > 1:
-            joined = self._of_team(state.sums, lambda one, other: arith.AddFOp(one, other).result)
-            state = _State(state.maxima, joined, state.values)
+            state = replace(state, sums=self._of_team(state.sums, add))
         self._finish(self._join_splits(state))
 
     # --- one block of keys --------------------------------------------------------------------------------------------
 
-    def _block(self, step: mlir.Value, old: _State) -> _State:
+    def _block(self, step: mlir.Value, old: SoftmaxState) -> SoftmaxState:
         at, knobs = self.at, self.knobs
         number = step if knobs.splits == 1 else self._plus(self.split, step, knobs.splits)
         wanted = arith.MulIOp(number, at.index(knobs.key_block)).result
@@ -134,19 +121,15 @@ class OnlineSoftmax:
                 is_new = arith.CmpIOp(arith.CmpIPredicate.uge, this, wanted).result
                 for row in self.rows:
                     scores[row][lane] = arith.SelectOp(is_new, scores[row][lane], lowest).result
-        own = [_folded(_maximum, scores[row]) for row in self.rows]
-        new = self._of_team(own, _maximum) if knobs.side > 1 else own
-        maxima = [_maximum(old.maxima[row], new[row]) for row in self.rows]
-        shifts = [self._finite(maximum) for maximum in maxima]
-        factors = [_exp_of_difference(old.maxima[row], shifts[row]) for row in self.rows]
-        weights = [[_exp_of_difference(score, shifts[row]) for score in scores[row]] for row in self.rows]
-        sums = [_fma(old.sums[row], factors[row], _folded(_add, weights[row])) for row in self.rows]
+        own = [folded(maximum, scores[row]) for row in self.rows]
+        new = self._of_team(own, maximum) if knobs.side > 1 else own
+        maxima = [maximum(old.maxima[row], new[row]) for row in self.rows]
+        shifts = [finite(one) for one in maxima]
+        weights = [[exp_of_difference(score, shifts[row]) for score in scores[row]] for row in self.rows]
+        seen = old.scaled(maxima)
+        sums = [add(seen.sums[row], folded(add, weights[row])) for row in self.rows]
         self._hand_over(weights)
-        scaled = [
-            [arith.MulFOp(value, _as(factors[row], self.sum_type)).result for value in old.values[row]]
-            for row in self.rows
-        ]
-        return _State(maxima, sums, self._add_values(corner, scaled))
+        return SoftmaxState(maxima, sums, self._add_values(corner, seen.values))
 
     def _scores(self, corner: mlir.Value, key: mlir.Value) -> Tile:
         """Scores of this thread's rows and keys."""
@@ -181,8 +164,9 @@ class OnlineSoftmax:
             line = self._line(row)
             for lane, weight in enumerate(weights[row]):
                 place = self.memory.add(self.memory.add(line, start), at.index(lane))
-                memref.StoreOp(_as(weight, self.form.weight.element), self.weights, [place])
-        self._barrier()
+                memref.StoreOp(converted(weight, self.form.weight.element), self.weights, [place])
+        if knobs.side > 1:
+            gpu.BarrierOp()
 
     def _add_values(self, corner: mlir.Value, values: Tile) -> Tile:
         """Adds the values of a block of keys, each times its weight."""
@@ -195,14 +179,14 @@ class OnlineSoftmax:
             inside = loop.induction_variable
             loaded = [memref.LoadOp(self.weights, [arith.AddIOp(line, inside).result]).result for line in lines]
             held[form.weight] = in_registers([[weight] for weight in loaded])
-            old = _State.of([*loaded, *loaded, *loop.inner_iter_args], knobs.rows).values
+            old = in_rows(list(loop.inner_iter_args), knobs.rows)
             key = arith.AddIOp(corner, inside).result
             scf.YieldOp(list(chain.from_iterable(tile.step(block, form.inner + 1, key, old))))
-        return _State.of([*lines, *lines, *loop.results], knobs.rows).values
+        return in_rows(list(loop.results), knobs.rows)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def _join_splits(self, state: _State) -> _State:
+    def _join_splits(self, state: SoftmaxState) -> SoftmaxState:
         """What all parts of the workgroup have together, in the first of them: half of them at a time hand over to the
         other half."""
         half, at, knobs = self.knobs.splits // 2, self.at, self.knobs
@@ -226,34 +210,20 @@ class OnlineSoftmax:
                     memref.StoreOp(value, memory, [place])
                 scf.YieldOp([])
             gpu.BarrierOp()
-            other = _State.of([memref.LoadOp(memory, [place]).result for memory, place in places], knobs.rows)
-            state = self._joined(state, other)
+            other = SoftmaxState.of([memref.LoadOp(memory, [place]).result for memory, place in places], knobs.rows)
+            state = state.joined(other)
             gpu.BarrierOp()
             half //= 2
         return state
 
-    def _joined(self, one: _State, other: _State) -> _State:
-        maxima = [_maximum(one.maxima[row], other.maxima[row]) for row in self.rows]
-        shifts = [self._finite(maximum) for maximum in maxima]
-        scale = [[_exp_of_difference(state.maxima[row], shifts[row]) for row in self.rows] for state in (one, other)]
-        sums = [
-            _fma(one.sums[row], scale[0][row], arith.MulFOp(other.sums[row], scale[1][row]).result) for row in self.rows
-        ]
-        values: Tile = []
-        for row in self.rows:
-            left, right = (_as(factors[row], self.sum_type) for factors in scale)
-            pairs = zip(one.values[row], other.values[row], strict=True)
-            values.append([_fma(mine, left, arith.MulFOp(its, right).result) for mine, its in pairs])
-        return _State(maxima, sums, values)
-
-    def _finish(self, state: _State) -> None:
+    def _finish(self, state: SoftmaxState) -> None:
         """What is made of the sums, and then of the rows."""
         form, knobs, held = self.form, self.knobs, Held()
         sums = HeldTile(self.memory, form.sums, held, form.row, None)
         sums.finish(Block(self._indices(form.sums, None), knobs.rows, 1, None), [[one] for one in state.sums])
         values = state.values
         if form.divisor is not None:
-            by = [_as(held[form.divisor](row, 0), self.sum_type) for row in self.rows]
+            by = [converted(held[form.divisor](row, 0), self.sum_type) for row in self.rows]
             values = [[arith.DivFOp(value, by[row]).result for value in values[row]] for row in self.rows]
         tile = HeldTile(self.memory, form.values, held, form.row, form.inner, aligned=self._aligned_columns)
         if knobs.splits > 1:
@@ -277,12 +247,7 @@ class OnlineSoftmax:
         def load(thread: int, row: int) -> mlir.Value:
             return memref.LoadOp(memory, [self.memory.add(first, at.index(thread * knobs.rows + row))]).result
 
-        return [_folded(join, [load(thread, row) for thread in range(knobs.side)]) for row in self.rows]
-
-    def _barrier(self) -> None:
-        """What a team hands over is complete; a thread alone needs no barrier."""
-        if self.knobs.side > 1:
-            gpu.BarrierOp()
+        return [folded(join, [load(thread, row) for thread in range(knobs.side)]) for row in self.rows]
 
     def _line(self, row: int) -> mlir.Value:
         """Where the weights of a row of this thread's team begin in shared memory."""
@@ -308,12 +273,6 @@ class OnlineSoftmax:
     def _constant(self, number: float) -> mlir.Value:
         return self.at.constant(self.element, number)
 
-    def _finite(self, maximum: mlir.Value) -> mlir.Value:
-        """0 for the maximum of nothing, so that what is subtracted from -inf gives -inf and not NaN."""
-        lowest = self._constant(float("-inf"))
-        is_lowest = arith.CmpFOp(arith.CmpFPredicate.OEQ, maximum, lowest).result
-        return arith.SelectOp(is_lowest, self._constant(0.0), maximum).result
-
 
 def columns_of_thread(form: AttentionForm, knobs: AttentionKnobs) -> int:
     """Columns of the result that each thread of a team has."""
@@ -322,33 +281,3 @@ def columns_of_thread(form: AttentionForm, knobs: AttentionKnobs) -> int:
 
 def _remainder(number: mlir.Value, divisor: mlir.Value, known: int) -> mlir.Value:
     return arith.RemUIOp(number, divisor).result if known > 1 else arith.SubIOp(number, number).result
-
-
-def _folded(join: Callable[[mlir.Value, mlir.Value], mlir.Value], values: list[mlir.Value]) -> mlir.Value:
-    total = values[0]
-    for value in values[1:]:
-        total = join(total, value)
-    return total
-
-
-def _maximum(one: mlir.Value, other: mlir.Value) -> mlir.Value:
-    return arith.MaximumFOp(one, other, fastmath=_SAME_ZEROS).result
-
-
-def _add(one: mlir.Value, other: mlir.Value) -> mlir.Value:
-    return arith.AddFOp(one, other).result
-
-
-def _fma(one: mlir.Value, factor: mlir.Value, other: mlir.Value) -> mlir.Value:
-    return math_ops.FmaOp(one, factor, other).result
-
-
-def _exp_of_difference(value: mlir.Value, shift: mlir.Value) -> mlir.Value:
-    return math_ops.ExpOp(arith.SubFOp(value, shift).result).result
-
-
-def _as(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
-    if value.type == type_:
-        return value
-    wider = mlir.FloatType(type_).width > mlir.FloatType(value.type).width
-    return (arith.ExtFOp if wider else arith.TruncFOp)(type_, value).result

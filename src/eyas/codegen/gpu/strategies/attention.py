@@ -29,7 +29,7 @@ from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
-_THREADS, _FEW_THREADS = 128, 64
+_THREADS = 128
 _ROWS, _KEYS, _DEPTH = 8, 4, 4
 # Sums of a thread that still are in registers, or near.
 _MOST_SUMS = 256
@@ -102,6 +102,8 @@ class Attention(KernelStrategy):
 
         def run(number: mlir.Value) -> None:
             softmax.emit(decode(memory, number, sizes))
+            if not fits_a_grid(heads, 1):
+                gpu.BarrierOp()  # before shared memory is used again
 
         if fits_a_grid(heads, 1):
             run(interface.ids[0])
@@ -151,9 +153,8 @@ def default_knobs(form: AttentionForm, target: GpuTarget) -> AttentionKnobs:
 
 def _knobs_of_lone_threads(form: AttentionForm, target: GpuTarget) -> AttentionKnobs:
     """Where shared memory is no nearer than any other and barriers cost much: each row is a thread's own."""
-    threads = min(max(target.subgroup, 1), target.max_threads)
-    rows = _power(_ROWS, form.row_count, max(1, _MOST_SUMS // form.width))
-    teams = _power(threads, form.row_count // rows)
+    threads = min(target.subgroup, target.max_threads)
+    rows, teams = _rows_and_teams(form, target, threads, _power(_ROWS, max(1, _MOST_SUMS // form.width)))
     keys = _power(2 * _KEYS, form.key_count)
     splits = _power(threads // teams, form.key_count // keys)
     return AttentionKnobs(teams * splits, 1, splits, rows, keys, _DEPTH, 0)
@@ -164,8 +165,7 @@ def _knobs_side_by_side(form: AttentionForm, target: GpuTarget) -> AttentionKnob
     threads = min(_THREADS, target.max_threads)
     side = _power(_SIDE, form.width, form.key_count)
     keys = _power(_KEYS, form.key_count // side)
-    rows = _power(_ROWS, form.row_count)
-    teams = _power(threads // side, form.row_count // rows)
+    rows, teams = _rows_and_teams(form, target, threads // side, _ROWS)
     splits = _power(threads // side // teams, form.key_count // (side * keys))
     knobs = AttentionKnobs(side * teams * splits, side, splits, rows, keys, _DEPTH, 0)
     for depth in _STAGED_DEPTHS:
@@ -173,6 +173,16 @@ def _knobs_side_by_side(form: AttentionForm, target: GpuTarget) -> AttentionKnob
         if teams > 1 and _why_not_staged(form, staged) is None:
             return staged
     return knobs
+
+
+def _rows_and_teams(form: AttentionForm, target: GpuTarget, teams: int, rows: int) -> tuple[int, int]:
+    """The most rows of a thread that leave each processor a workgroup, and teams of a workgroup, of which there are at
+    most so many."""
+    heads = product(form.values.loops[: form.row]).factor
+    rows = _power(rows, form.row_count)
+    while rows > 2 and heads * form.row_count < target.cores * rows * _power(teams, form.row_count // rows):
+        rows //= 2
+    return rows, _power(teams, form.row_count // rows)
 
 
 def _smaller(knobs: AttentionKnobs) -> AttentionKnobs | None:
