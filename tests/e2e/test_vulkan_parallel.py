@@ -160,3 +160,18 @@ def test_the_code_is_valid(tmp_path):
         kernels = read_executable(file.read(name))
     assert len(kernels) >= 4
     assert [problem for kernel in kernels if (problem := vulkan.validate(kernel.code))] == []
+
+
+def test_sorts_of_jax():
+    jax = pytest.importorskip("jax")
+    import jax.numpy as jnp
+
+    def both(x):
+        return jnp.sort(x, 1), jax.lax.top_k(x, 3), jax.lax.sort((x, 2 * x), num_keys=1), jnp.sort(x[:, :1], 1)
+
+    x = np.random.default_rng(0).integers(0, 40, (3, 101)).astype(np.float32)
+    x[0, 5] = NAN
+    module = eyas.compile(jax.jit(both), (x,), target=vulkan.target())
+    for got, want in zip(jax.tree.leaves(module(x)), jax.tree.leaves(both(x)), strict=True):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+    assert "loops" not in [kernel["strategy"] for kernel in module.manifest["kernels"]]

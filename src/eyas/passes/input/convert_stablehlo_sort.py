@@ -1,27 +1,25 @@
-"""`convert-stablehlo-sort`: sorts become merge sorts in loops."""
+"""`convert-stablehlo-sort`: sorts become those of the input contract, `tm_tensor.sort`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from torch_mlir.dialects import arith
+
 from eyas.ir import Pass, mlir
 from eyas.ir.walk import find_ops
 from eyas.passes.input.stablehlo_scalars import Values, inline_scalars, restore, signless
-from eyas.passes.sorting import merge_sort
 
 
 @dataclass(frozen=True)
 class ConvertStablehloSort(Pass):
-    """Turns `stablehlo.sort` into a bottom-up merge sort, which is stable whether asked or not.
+    """Turns `stablehlo.sort` into `tm_tensor.sort`, which is stable whether asked or not. Its body says of two
+    neighbours whether they may stay, which is where the second need not come before the first.
 
-    Each row is copied out, merged in passes of doubled width between two buffers, and written back.
-
-        %r = stablehlo.sort(%x) ({ compare LT }) {dimension = 1}
+        %r = stablehlo.sort(%x) ({ compare LT %a, %b }) {dimension = 1}
     becomes
-        scf.for %row ... {
-          scf.for %pass ... { scf.for %run ... { scf.for %k ... merge two runs } }
-        }
+        %r = tm_tensor.sort dimension(1) outs(%x) { not (%right < %left) }
     """
 
     name: ClassVar[str] = "convert-stablehlo-sort"
@@ -39,11 +37,24 @@ class ConvertStablehloSort(Pass):
 
 
 def _convert(op: mlir.Operation, dimension: int) -> Values:
-    comparator = op.regions[0].blocks[0]
-
-    def before(lefts: Values, rights: Values) -> mlir.Value:
-        pairs = [value for pair in zip(rights, lefts, strict=True) for value in pair]
-        return inline_scalars(comparator, pairs)[0]
-
-    used = [any(True for _ in result.uses) for result in op.results]
-    return merge_sort([signless(value) for value in op.operands], dimension, before, used)
+    inputs = [signless(value) for value in op.operands]
+    i1, i64 = mlir.IntegerType.get_signless(1), mlir.IntegerType.get_signless(64)
+    made = mlir.Operation.create(
+        "tm_tensor.sort",
+        [value.type for value in inputs],
+        inputs,
+        attributes={
+            "dimension": mlir.IntegerAttr.get(i64, dimension),
+            "operandSegmentSizes": mlir.DenseI32ArrayAttr.get([0, len(inputs)]),
+        },
+        regions=1,
+    )
+    elements = [mlir.RankedTensorType(value.type).element_type for value in inputs for _ in range(2)]
+    body = made.regions[0].blocks.append(*elements, arg_locs=[mlir.Location.current] * len(elements))
+    with mlir.InsertionPoint(body):
+        lefts, rights = list(body.arguments)[::2], list(body.arguments)[1::2]
+        swapped = [value for pair in zip(rights, lefts, strict=True) for value in pair]
+        (must_move,) = inline_scalars(op.regions[0].blocks[0], swapped)
+        stays = arith.xori(must_move, arith.constant(i1, 1))
+        mlir.Operation.create("tm_tensor.yield", [], [stays])
+    return list(made.results)

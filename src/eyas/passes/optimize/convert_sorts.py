@@ -38,10 +38,16 @@ class ConvertSorts(Pass):
 
     def run(self, module: mlir.Module) -> None:
         for op in find_ops(module, "tm_tensor.sort"):
-            if self.keep and op.operation.parent.name == "func.func":
+            if self.keep and op.operation.parent.name == "func.func" and not _is_sorted(op.operation):
                 continue
             with mlir.InsertionPoint(op), op.location:
                 _convert(op.operation)
+
+
+def _is_sorted(op: mlir.Operation) -> bool:
+    """Whether rows have one element at the most."""
+    length = mlir.RankedTensorType(op.operands[0].type).shape[mlir.IntegerAttr(op.attributes["dimension"]).value]
+    return not mlir.ShapedType.is_dynamic_size(length) and length <= 1
 
 
 def _convert(op: mlir.Operation) -> None:

@@ -4,11 +4,9 @@
 // CHECK-SAME: [[X:%.*]]: tensor<3x9xui8>
 func.func @main(%x: tensor<3x9xui8>) -> tensor<3x9xui8> {
   // CHECK: [[S:%.*]] = stablehlo.bitcast_convert [[X]] : (tensor<3x9xui8>) -> tensor<3x9xi8>
-  // A loop over rows, then over four passes of doubled width.
-  // CHECK: scf.for {{.*}} iter_args({{%.*}} = [[S]]) -> (tensor<3x9xi8>)
-  // CHECK: scf.for {{.*}} to [[C4:%.*]] step
-  // CHECK: arith.shli
-  // CHECK: arith.cmpi ult, {{.*}} : i8
+  // CHECK: tm_tensor.sort dimension(1) outs([[S]] : tensor<3x9xi8>)
+  // CHECK: ^bb0([[A:%.*]]: i8, [[B:%.*]]: i8):
+  // CHECK: arith.cmpi uge, [[B]], [[A]] : i8
   // CHECK: stablehlo.bitcast_convert {{.*}} : (tensor<3x9xi8>) -> tensor<3x9xui8>
   // CHECK-NOT: stablehlo.sort
   %r = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({

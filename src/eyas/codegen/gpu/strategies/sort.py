@@ -14,6 +14,7 @@ from torch_mlir.dialects import arith, gpu
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.lone import SORT, LoneOp
+from eyas.codegen.common.places import Filled
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
@@ -64,6 +65,8 @@ class Sort(KernelStrategy):
         kernel = found.lone
         if kernel is None or kernel.op.name != SORT:
             return "it is no sort"
+        if any(isinstance(one, Filled) and one.scalar is None for one in kernel.operands):
+            return "what it sorts is undefined"
         if any(isinstance(result.element, mlir.ComplexType) for result in kernel.results if result is not None):
             return "it is of complex numbers"
         return kernel
