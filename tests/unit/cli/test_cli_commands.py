@@ -123,6 +123,17 @@ def test_disable_leaves_a_strategy_out(eyas, model, tmp_path):
     assert report["provenance"]["disabled"] == ["contraction", "rows"]
 
 
+def test_precision_is_compiled_run_and_verified(eyas, model, tmp_path):
+    path = tmp_path / "half.eyas"
+    assert eyas("compile", model, "-o", path, "--precision", "f16", "-q").code == 0
+    assert eyas("inspect", path, "--json").json["provenance"]["precision"] == "f16"
+    assert eyas("run", model, "--precision", "bf16").code == 0
+    report = eyas("verify", model, "--precision", "f16", "--no-reproducer", "--json")
+    assert report.code == 0 and report.json["ok"]
+    refused = eyas("run", path, "--precision", "f16")
+    assert refused.code != 0 and "is compiled already" in refused.err
+
+
 @pytest.mark.parametrize("target", ["llvm-cpu:aarch64", "llvm-cpu:riscv64:+v"])
 def test_compile_for_another_cpu_makes_a_module(eyas, model, tmp_path, target):
     done = eyas("compile", model, "-o", tmp_path / "other.eyas", "--target", target, "--json")
