@@ -1,4 +1,6 @@
 // How fast the device is at best: plausible numbers, and errors for sizes that cannot be measured.
+#include <string.h>
+
 #include "eyas/measure.h"
 
 #include <math.h>
@@ -8,7 +10,8 @@
 
 static void test_measure(eyas_hal_device_t* device) {
   double flops = 0, memory = 0, cache = 0;
-  if (!info_of(device).host_visible) {  // the kernels are functions of this process
+  // The kernels are functions of this process.
+  if (!info_of(device).host_visible || strcmp(format_of(device), "vmvx")) {
     CHECK_FAILS(eyas_measure_fma(device, 5, &flops), INCOMPATIBLE, "functions of this process");
     return;
   }

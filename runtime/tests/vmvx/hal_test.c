@@ -1,4 +1,6 @@
 // Bytecode behind the HAL: recording checks, failures with their place, scratch memory of others.
+#include <string.h>
+
 #include "hal/fixture.h"
 
 enum { I64 = EYAS_VMVX_MEMORY_I64 };
@@ -67,6 +69,7 @@ static eyas_status_t record(eyas_hal_command_buffer_t* commands, eyas_hal_execut
 }
 
 static void test_dispatch(eyas_hal_device_t* device) {
+  if (strcmp(format_of(device), "vmvx")) return;
   static bytes_t b;
   enum { COUNT = 1000 };
   make_executable(&b);
@@ -119,6 +122,7 @@ static void kernel_dirty(const eyas_dispatch_t* dispatch, const eyas_workgroup_t
 
 // Local memory never holds what other code has left in a worker's scratch memory.
 static void test_scratch(eyas_hal_device_t* device) {
+  if (strcmp(format_of(device), "vmvx")) return;
   static bytes_t b;
   make_executable(&b);
   if (!info_of(device).host_visible) return;  // it takes no functions of this process
@@ -145,6 +149,7 @@ static void test_scratch(eyas_hal_device_t* device) {
 }
 
 static void test_load(eyas_hal_device_t* device) {
+  if (strcmp(format_of(device), "vmvx")) return;
   static bytes_t b;
   make_executable(&b);
   eyas_hal_executable_t* executable = NULL;
