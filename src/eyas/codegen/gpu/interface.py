@@ -116,6 +116,11 @@ class Interface:
         with self.top, mlir.Location.unknown():
             return memref.AllocOp(mlir.MemRefType.get([count], element, memory_space=space), [], []).result
 
+    def private(self, element: mlir.Type, count: int) -> mlir.Value:
+        """Memory of one thread."""
+        with self.top, mlir.Location.unknown():
+            return memref.AllocaOp(mlir.MemRefType.get([count], element), [], []).result
+
     def _argument(self, type_: mlir.Type, role: str, more: dict[str, mlir.Attribute] | None = None) -> mlir.Value:
         self._arguments.append({ROLE: mlir.StringAttr.get(role), **(more or {})})
         return self.block.add_argument(type_, mlir.Location.unknown())

@@ -17,7 +17,8 @@ from eyas.codegen.gpu.interface import Interface
 
 
 class Memory(values.Memory):
-    """`slots` rows of locals lie side by side in shared memory, of which this thread's is number `slot`."""
+    """`slots` rows of locals lie side by side in shared memory, of which this thread's is number `slot`; without any,
+    each thread has its own locals."""
 
     def __init__(self, kernel: Kernel, interface: Interface, slots: int = 1, slot: mlir.Value | None = None):
         super().__init__(kernel, interface)
@@ -109,7 +110,11 @@ class Memory(values.Memory):
             count = product(storage.shape).static
             assert count is not None, "dispatch formation gives dynamic intermediates a binding"
             parts = 2 if isinstance(storage.element, mlir.ComplexType) else 1
-            self._locals[id(storage)] = self.at.shared(element, max(count, 1) * parts * self.slots)
+            elements = max(count, 1) * parts
+            if self.slots:
+                self._locals[id(storage)] = self.at.shared(element, elements * self.slots)
+            else:
+                self._locals[id(storage)] = self.at.private(element, elements)
         return self._locals[id(storage)]
 
     def _vectors(self, storage: Storage, type_: mlir.VectorType) -> mlir.Value:

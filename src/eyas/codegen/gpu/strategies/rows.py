@@ -67,9 +67,9 @@ class Rows(KernelStrategy):
         while team < most and team * _ELEMENTS < longest:
             team *= 2
         threads = max(team, min(_FEW_THREADS, most))
-        while threads > team and local_bytes(kernel, threads // team, threads) > target.shared_bytes:
+        while threads > team > 1 and local_bytes(kernel, threads // team, threads) > target.shared_bytes:
             threads //= 2
-        if (needed := local_bytes(kernel, threads // team, threads)) > target.shared_bytes:
+        if team > 1 and (needed := local_bytes(kernel, threads // team, threads)) > target.shared_bytes:
             return f"a row needs {needed} bytes of shared memory, the device has {target.shared_bytes}"
         lanes = target.subgroup if target.has("subgroup-shuffle") and threads % target.subgroup == 0 else 1
         return cls(kernel, RowKnobs(threads, team, lanes))
@@ -98,7 +98,8 @@ class Rows(KernelStrategy):
     def emit(self, interface: Interface) -> None:
         at, kernel, teams = interface, self.kernel, self.knobs.threads // self.knobs.team
         slot = arith.DivUIOp(at.thread, at.index(self.knobs.team)).result if teams > 1 else None
-        memory = Memory(kernel, interface, teams, slot)
+        # A thread that has a row for itself shares nothing of it.
+        memory = Memory(kernel, interface, 0, None) if self.knobs.team == 1 else Memory(kernel, interface, teams, slot)
         team = Team(memory, self.knobs.team, self.knobs.lanes)
         rows = memory.size(_rows(kernel))
         first = arith.MulIOp(at.ids[0], at.index(teams)).result
