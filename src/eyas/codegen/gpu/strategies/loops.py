@@ -40,7 +40,7 @@ class Loops(PlainLoops, Strategy):
     @classmethod
     def from_attribute(cls: type[Chosen], schedule: mlir.Attribute, found: Analysis) -> Chosen:
         del found
-        return cls(Fields(schedule, "", ("threads",)).integer("threads"))
+        return cls(Fields(schedule, "", ("threads",)).integer("threads", cls.threads))
 
     def schedule_attribute(self) -> mlir.DictAttr:
         i64 = mlir.IntegerType.get_signless(64)
