@@ -52,7 +52,7 @@ def one_error(kind: type[EyasError], *parts: str):
                 return False
             for part in parts:
                 assert part in str(error), (part, str(error))
-            assert len(str(error)) < 700 and str(error).count("\n") <= 1, str(error)
+            assert len(str(error)) < 900 and str(error).count("\n") <= 1, str(error)
             return True
 
     return Check()
