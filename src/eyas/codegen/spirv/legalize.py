@@ -14,6 +14,7 @@ from eyas.codegen.common.passes.guard_powers import GuardPowers
 from eyas.codegen.common.passes.guard_shifts import GuardShifts
 from eyas.codegen.spirv.complex_pairs import split_complex_numbers
 from eyas.codegen.spirv.fit import check_types, has_halves
+from eyas.codegen.spirv.narrow_comparisons import narrow_comparisons
 from eyas.codegen.spirv.narrow_floats import hold_as_integers, split_conversions
 from eyas.codegen.spirv.quotients import round_quotients
 from eyas.codegen.spirv.rotate_whiles import rotate_whiles
@@ -40,6 +41,7 @@ def legalize(module: mlir.Module, target: GpuTarget) -> None:
     split_conversions(module, halves)
     run_upstream(module, "arith-expand{include-bf16=true}")
     hold_as_integers(module, halves)
+    narrow_comparisons(module)
     _widen_flags(module)
     rotate_whiles(module)
     run_upstream(module, "cse,canonicalize{top-down=false},cse")

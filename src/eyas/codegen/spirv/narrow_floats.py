@@ -16,7 +16,7 @@ from eyas.ir.walk import find_ops
 
 
 def split_conversions(module: mlir.Module, halves: bool) -> None:
-    """Conversions between f64 and a type that is held as bits go through f32, which such conversions are written for."""
+    """Conversions between f64 and a type that is held as bits go through f32, as bits are made of that alone."""
     held = _held(halves)
     for op in find_ops(module, "arith.extf", "arith.truncf"):
         source, kind = op.operands[0], op.results[0].type
