@@ -10,6 +10,7 @@ from eyas.codegen.gpu.strategies.contraction import Contraction
 from eyas.codegen.gpu.strategies.loops import Loops
 from eyas.codegen.gpu.strategies.matrices import Matrices
 from eyas.codegen.gpu.strategies.points import Points
+from eyas.codegen.gpu.strategies.products import Products
 from eyas.codegen.gpu.strategies.rows import Rows
 from eyas.codegen.gpu.strategies.scan import Scan
 from eyas.codegen.gpu.strategies.scatter import Scatter
@@ -18,6 +19,7 @@ from eyas.codegen.gpu.strategies.transposes import Transposes
 
 STRATEGIES: Sequence[type[Strategy]] = (
     Matrices,
+    Products,
     Contraction,
     Attention,
     Rows,
