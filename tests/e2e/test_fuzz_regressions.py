@@ -375,6 +375,25 @@ for number, (one, other) in enumerate(
             "onnx", leaf(dtype, *one), leaf(dtype, *other, seed=1), op("matmul", 0, 1)
         )
 
+GRAPHS |= {
+    # Sizes were quotients by sizes that are 0.
+    "batches_of_open_matrices_all_open": graph(
+        "onnx",
+        leaf("i32", MAYBE_NONE, MAYBE_NONE, 5, MAYBE_NONE),
+        leaf("i32", MAYBE_NONE, 1, MAYBE_NONE, 3),
+        op("matmul", 0, 1),
+    ),
+    "ones_of_the_shape_of_a_product": graph(
+        "torch",
+        leaf("u8", MAYBE_NONE, MAYBE_NONE, MAYBE_NONE, 1),
+        leaf("u8", MAYBE_NONE, MAYBE_NONE, 1, 1),
+        op("matmul", 0, 1),
+        op("any_ones_like", 2),
+    ),
+    # The part without elements lies where the result does, which was taken for writing in place.
+    "roll_of_one": graph("torch", leaf("f32", 5, 4, 1), op("roll", 0, axis=2, shift=-3), op("any_copysign", 1, 0)),
+}
+
 
 @pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
 @pytest.mark.parametrize("name", GRAPHS)
