@@ -390,6 +390,32 @@ GRAPHS |= {
         op("matmul", 0, 1),
         op("any_ones_like", 2),
     ),
+    # A constant of unsigned numbers was a literal of signed ones.
+    "numbers_without_a_sign": graph("torch", leaf("u8", 7, 4), op("full_like_type", 0, dtype="u32", size=0)),
+    # Upstream forgot that a choice has the shape of all three.
+    "choice_of_what_is_one_value": graph(
+        "onnx", leaf("f16"), leaf("i1", 5, 9), op("expand", 0, shape=()), op("where", 1, 2, 0), op("sqrt", 3)
+    ),
+    "constant_choice_torch": graph(
+        "torch",
+        leaf("f32", MAYBE_NONE, 4, MAYBE_NONE, 1),
+        leaf("f32", 1, 1, kind="positive", constant=True),
+        op("any_heaviside", 1, 0),
+        op("aminmax", 2, dim=3, result=0),
+        op("any_abs", 3),
+    ),
+    **{
+        f"constant_choice_onnx_{number}": graph(
+            "onnx",
+            leaf("i1", 1, 1, constant=True, seed=number),
+            leaf("f32", MAYBE_NONE, 4, 3),
+            leaf("f32", 1, 1, constant=True),
+            op("where", 0, 1, 2),
+            op("where", 0, 2, 1),
+            results=(3, 4),
+        )
+        for number in (1, 2)
+    },
     # The part without elements lies where the result does, which was taken for writing in place.
     "roll_of_one": graph("torch", leaf("f32", 5, 4, 1), op("roll", 0, axis=2, shift=-3), op("any_copysign", 1, 0)),
 }
