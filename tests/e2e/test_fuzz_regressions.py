@@ -416,6 +416,10 @@ GRAPHS |= {
         )
         for number in (1, 2)
     },
+    # NaN became the lower bound.
+    "bounded_nan": graph(
+        "torch", leaf("f32", 64, kind="special"), op("torch_hardtanh", 0), op("torch_relu6", 0), results=(1, 2)
+    ),
     # The part without elements lies where the result does, which was taken for writing in place.
     "roll_of_one": graph("torch", leaf("f32", 5, 4, 1), op("roll", 0, axis=2, shift=-3), op("any_copysign", 1, 0)),
 }
