@@ -21,6 +21,7 @@ from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_MLIR_TYPE_ASM, FxImport
 from eyas.errors import FrontendError, UnsupportedOpError
 from eyas.frontends.contract import finish, keep_early_text, lower, prepare_context
 from eyas.frontends.states import bind_states
+from eyas.frontends.torch.at_zero import cancel_factors, exclude_zeros
 from eyas.frontends.torch.complex import split_complex
 from eyas.frontends.torch.decompositions import decomposition_table
 from eyas.frontends.torch.effects import drop_tokens
@@ -119,10 +120,12 @@ def _import_exported(
                 program = exported.run_decompositions(dict(table))
             drop_tokens(program)
             drop_vain_checks(program)
+            exclude_zeros(program, exported)
         except Exception as error:
             raise FrontendError(f"torch could not decompose {description}: {first_line(error)}") from error
         split_complex(program, dict(table))
         drop_empty(program)
+        cancel_factors(program)
         prepare_leaves(program)
     in_tree, out_tree = call_trees(program, argument_names)
     return_tensors(program)
