@@ -162,3 +162,8 @@ def test_a_run_goes_on_where_one_was_killed(tmp_path: Path) -> None:
     }
     main._add(path, add)
     assert main._lines(path) == [add, again, add]
+
+
+def test_dynamo_sees_ops_without_the_seed_that_the_database_sets() -> None:
+    (kind, reason), *_ = check.check_samples("nn.functional.feature_alpha_dropout/without_train", "gradients", [0])
+    assert kind == "passed", reason
