@@ -30,6 +30,8 @@ from eyas.frontends.torch.fallback import MOST_RETRIES, with_fallback
 from eyas.frontends.torch.fold import fold_constants
 from eyas.frontends.torch.leaves import prepare_leaves
 from eyas.frontends.torch.nothing import drop_empty
+from eyas.frontends.torch.numbers import prepare_numbers
+from eyas.frontends.torch.open_sizes.missing import own_shapes
 from eyas.frontends.torch.refusals import failed_node, in_user_terms, refuse, where
 from eyas.frontends.torch.results import return_tensors
 from eyas.frontends.torch.signature import call_trees, make_signature
@@ -116,7 +118,7 @@ def _import_exported(
     with warnings.catch_warnings(), torch.no_grad(), keep_sizes(exported):
         warnings.simplefilter("ignore")
         try:
-            with views_may_copy(exported):
+            with views_may_copy(exported), own_shapes():
                 program = exported.run_decompositions(dict(table))
             drop_tokens(program)
             drop_vain_checks(program)
@@ -126,6 +128,7 @@ def _import_exported(
         split_complex(program, dict(table))
         drop_empty(program)
         cancel_factors(program)
+        prepare_numbers(program)
         prepare_leaves(program)
     in_tree, out_tree = call_trees(program, argument_names)
     return_tensors(program)
