@@ -80,6 +80,10 @@ class GpuTarget(Target):
         return max(0, self.facts.shared - _RESERVED_BYTES)
 
     @property
+    def reads_rows_again(self) -> bool:
+        return True
+
+    @property
     def runs_here(self) -> bool:
         from eyas.targets.gpu_device import targets_here
 

@@ -17,8 +17,10 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
 
 from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.blocks import locals_of
 from eyas.codegen.common.emission.tile_loads import Block
-from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.kernel import Access, Kernel, Nest, Unsupported
+from eyas.codegen.common.normalize import check_locals
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
@@ -96,9 +98,11 @@ class Rows(KernelStrategy):
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
-        kernel = found.plain
+        kernel = found.unkept
         if isinstance(kernel, str):
             return NO_NESTS
+        if isinstance(found.plain, str) and isinstance(reason := plan_of(kernel), str):
+            return f"{found.plain}, and {reason}"
         if any(nest.guards for nest in kernel.nests):
             return TILES_STICK_OUT
         if len(kernel.nests) == 1 and kernel.steps is None:  # each of its points is a row
@@ -115,7 +119,7 @@ class Rows(KernelStrategy):
             return f"pieces is {knobs.pieces}; it must be 0 to {_MOST_PIECES}"
         if knobs.pieces and isinstance(reason := plan_of(kernel), str):
             return f"pieces is {knobs.pieces}; it must be 0, for {reason}"
-        return None
+        return None if knobs.pieces else _why_not_kept(kernel)
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:
@@ -220,6 +224,15 @@ class _RowEmitter:
 
     def _indices(self, nest: Nest, found: dict[int, mlir.Value]) -> list[mlir.Value | None]:
         return [*self.shared, *(found.get(loop) for loop in range(self.kernel.shared, len(nest.loops)))]
+
+
+def _why_not_kept(kernel: Kernel) -> str | None:
+    """Why what nests hand to each other cannot be in shared memory."""
+    try:
+        check_locals(locals_of(kernel.nests))
+    except Unsupported as reason:
+        return f"pieces is 0; it must be more, for {reason}"
+    return None
 
 
 def _in_registers(plan: RowPlan, rows: Size, target: GpuTarget) -> RowKnobs:
