@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from eyas.codegen.common.joint import joint_of
+from eyas.codegen.common.joint import placed_joint_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Storage
 from eyas.codegen.common.sizes import ONE, ZERO, Size, product, row_major_strides
 from eyas.codegen.gpu.team import why_not_together
@@ -63,7 +63,9 @@ def plan_of(kernel: Kernel) -> RowPlan | str:
     if makers is None:
         return "a nest reads elements that another thread has made"
     points = next((count for count in VECTORS if all(_counts_in(nest, count) for nest in passing)), 1)
-    joints = [joint_of(nest.statements[0]) for nest, role in zip(kernel.nests, found, strict=True) if role is Role.SUM]
+    joints = [
+        placed_joint_of(nest.statements[0]) for nest, role in zip(kernel.nests, found, strict=True) if role is Role.SUM
+    ]
     in_order = any(joint is not None and joint.in_order for joint in joints)
     live = _live(kernel, found, makers)
     return RowPlan(

@@ -15,7 +15,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
 
 from eyas.codegen.common.emission.tile_loads import Block, TileLoads
-from eyas.codegen.common.joint import Joint, joint_of
+from eyas.codegen.common.joint import Joint, placed_joint_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Storage
 from eyas.codegen.common.sizes import ZERO, Size
 from eyas.codegen.gpu.memory import Memory
@@ -382,7 +382,7 @@ def with_condition(conditions: Sequence[mlir.Value], run: Callable[[], object]) 
 
 
 def _joint(nest: Nest) -> Joint:
-    joint = joint_of(nest.statements[0])
+    joint = placed_joint_of(nest.statements[0])
     assert joint is not None, "the plan asked for it"
     return joint
 
