@@ -17,6 +17,7 @@ WITHOUT = {
     "skip-inserted-zeros": "transposed convolutions multiply the zeros between pixels",
     "convert-conv-layout": "convolutions stay as the framework has them",
     "propagate-transposes": "transposes stay where they are",
+    "split-reductions": "long sums for few results keep a part of a GPU busy",
     "propagate-reshapes": "bias and activation of a product that is reshaped in between run by themselves",
     "trim-windows": "convolutions multiply taps that see only padding",
     "fuse-gathers": "products of chosen matrices read copies of them",

@@ -34,8 +34,6 @@ _THREADS = 256
 _ACROSS = 32
 # Rows that each thread sums up at least, and loads that it has under way.
 _LEAST_ROWS, _DEPTH = 4, 8
-# Threads that each processor should have.
-_THREADS_PER_CORE = 1024
 _UNKNOWN = 1024
 
 
@@ -72,7 +70,7 @@ class Columns(KernelStrategy):
         slices = 1
         while (
             slices * across < most
-            and (slices * across < target.subgroup or groups * slices < target.cores * _THREADS_PER_CORE)
+            and (slices * across < target.subgroup or groups * slices < target.wanted_threads)
             and 2 * slices * _LEAST_ROWS <= rows
         ):
             slices *= 2
