@@ -97,7 +97,8 @@ class Variant:
         if not self.text:
             return
         subgroups, fragments, depth, buffers, in_flight, band, *shape = self.text.split(":")
-        (down, across), (rows, columns) = (map(int, one.split("x")) for one in (subgroups, fragments))
+        (down, across, *parts), (rows, columns) = (list(map(int, one.split("x"))) for one in (subgroups, fragments))
+        part = parts[0] if parts else 1
         m, n, k = map(int, shape[0].split("x")) if shape else (0, 0, 0)
         chosen = Matrices.choose.__func__
 
@@ -106,8 +107,8 @@ class Variant:
             if isinstance(one, str):
                 return one
             knobs = replace(
-                one.knobs, threads=down * across * target.subgroup, columns=across, row_fragments=rows,
-                column_fragments=columns, depth=int(depth), buffers=int(buffers),
+                one.knobs, threads=part * down * across * target.subgroup, parts=part, columns=across,
+                row_fragments=rows, column_fragments=columns, depth=int(depth), buffers=int(buffers),
                 in_flight=int(in_flight), band=int(band),
             )  # fmt: skip
             if m:

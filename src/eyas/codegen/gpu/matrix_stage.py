@@ -236,11 +236,14 @@ class MatrixStage:
             run()
             scf.YieldOp([])
 
-    def first_of(self, place: mlir.Value) -> mlir.Value:
-        """Where the fragments of a subgroup begin whose first is number `place` of the tile."""
-        at = self.tile.at
+    def first_of(self, place: mlir.Value, step: mlir.Value) -> mlir.Value:
+        """Where the fragments of a subgroup begin whose first is number `place` of the tile, from a step on."""
+        memory, at = self.tile.memory, self.tile.at
         each = self.tile.depth // self.per if self.is_deep else self.fragment // self.per
-        return self.tile.memory.add(arith.MulIOp(place, at.index(each)).result, at.index(self.base))
+        first = memory.add(arith.MulIOp(place, at.index(each)).result, at.index(self.base))
+        if self.is_deep:
+            return memory.add(first, arith.DivUIOp(step, at.index(self.per)).result)
+        return memory.add(first, arith.MulIOp(step, at.index(self.pitch)).result)
 
     def read(self, first: mlir.Value, number: int, slice_: int, steps: int, is_left: bool) -> mlir.Value:
         """Fragment `number` of a subgroup, of which the first begins at `first`, at the slice with that number of the

@@ -37,14 +37,21 @@ POINTS = GROUP_BYTES // 4
 
 @dataclass(frozen=True)
 class Fragments:
-    """What a workgroup computes with: subgroups of `subgroup` threads, `across` of them side by side, each with `rows`
-    times `columns` fragments of `shape` (rows, columns, depth)."""
+    """What a workgroup computes with: subgroups of `subgroup` threads, `down` times `across` of them, each with `rows`
+    times `columns` fragments of `shape` (rows, columns, depth). There are `parts` of such, which have the same
+    fragments and share the steps of their sums."""
 
     subgroup: int
+    parts: int
+    down: int
     across: int
     rows: int
     columns: int
     shape: tuple[int, int, int]
+
+    @property
+    def subgroups(self) -> int:
+        return self.parts * self.down * self.across
 
     @property
     def pitch(self) -> int:
@@ -53,8 +60,8 @@ class Fragments:
 
     @property
     def finished(self) -> int:
-        """Groups of shared memory that a row of finished fragments of one subgroup takes."""
-        return self.shape[0] * self.pitch
+        """Groups of shared memory that a row of finished fragments of each subgroup takes."""
+        return self.subgroups * self.shape[0] * self.pitch
 
 
 class MatrixTile(ThreadTile):
@@ -75,11 +82,12 @@ class MatrixTile(ThreadTile):
         super().__init__(memory, nest, None, sides[1].loops[-1])
         at = memory.at
         self.fragments, self.buffers, self.depth, self.corner = fragments, buffers, depth, corner
-        self.in_flight, self.slices = in_flight, depth // fragments.shape[2]
+        self.in_flight, self.slices = in_flight, depth // fragments.shape[2] // fragments.parts
         *self.outer, self.sum = nest.statements[0].reductions
         self.element = nest.statements[0].element_types[0]
-        self.number, self.lane = gpu.subgroup_id(), gpu.lane_id()
-        down, right = (op(self.number, at.index(fragments.across)).result for op in (arith.DivUIOp, arith.RemUIOp))
+        tiles, across = at.index(fragments.down * fragments.across), at.index(fragments.across)
+        self.part, self.number = (op(gpu.subgroup_id(), tiles).result for op in (arith.DivUIOp, arith.RemUIOp))
+        down, right = (op(self.number, across).result for op in (arith.DivUIOp, arith.RemUIOp))
         counts = fragments.rows, fragments.columns
         first = [arith.MulIOp(*pair).result for pair in zip((down, right), map(at.index, counts), strict=True)]
         extents = map(at.index, fragments.shape[:2])
@@ -88,9 +96,9 @@ class MatrixTile(ThreadTile):
         columns = MatrixStage(self, sides[1], corner[1], fragments.shape[1], rows.size)
         self.stages, self.filled = (rows, columns), rows.size + columns.size
         self.rounds = rows.rounds + columns.rounds
-        self.firsts = [stage.first_of(one) for stage, one in zip(self.stages, first, strict=True)]
-        finished = at.threads // fragments.subgroup * fragments.finished
-        self.shared = at.shared(group_type(), max(buffers * self.filled, finished))
+        own = arith.MulIOp(self.part, at.index(self.slices * fragments.shape[2])).result
+        self.firsts = [stage.first_of(one, own) for stage, one in zip(self.stages, first, strict=True)]
+        self.shared = at.shared(group_type(), max(buffers * self.filled, fragments.finished))
 
     # --- the sum ------------------------------------------------------------------------------------------------------
 
@@ -214,29 +222,43 @@ class MatrixTile(ThreadTile):
         of, at, memory = self.fragments, self.at, self.memory
         m, n, _ = of.shape
         side = of.columns * n // POINTS
-        own = arith.MulIOp(self.number, at.index(of.finished)).result
+        size, tiles = m * of.pitch, of.down * of.across
+        own = arith.MulIOp(self.number, at.index(size)).result
+        mine = memory.add(own, arith.MulIOp(self.part, at.index(tiles * size)).result)
+        lanes = of.parts * of.subgroup
+        lane = memory.add(arith.MulIOp(self.part, at.index(of.subgroup)).result, gpu.lane_id())
         for row in range(of.rows):
             for column, fragment in enumerate(sums[row * of.columns : (row + 1) * of.columns]):
-                start = memory.add(own, at.index(column * n // POINTS))
+                start = memory.add(mine, at.index(column * n // POINTS))
                 gpu.SubgroupMmaStoreMatrixOp(fragment, self.shared, [start], of.pitch)
             gpu.BarrierOp()
 
             def finish(group: mlir.Value, row: int = row) -> None:
                 line, place = (op(group, at.index(side)).result for op in (arith.DivUIOp, arith.RemUIOp))
                 address = memory.add(memory.add(own, arith.MulIOp(line, at.index(of.pitch)).result), place)
-                values = self._values(memref.LoadOp(self.shared, [address]).result)
+                values = self._values([memory.add(address, at.index(part * tiles * size)) for part in range(of.parts)])
                 inside = memory.add(line, at.index(row * m)), arith.MulIOp(place, at.index(POINTS)).result
                 starts = [arith.AddIOp(*pair).result for pair in zip(self.corner, self.place, strict=True)]
                 first = [arith.AddIOp(*pair).result for pair in zip(starts, inside, strict=True)]
                 self._finish_inside(block.indices, first[0], first[1], values)
 
-            each(self.lane, at.index(m * side), at.index(of.subgroup), finish)
+            each(lane, at.index(m * side), at.index(lanes), finish)
             gpu.BarrierOp()
 
-    def _values(self, group: mlir.Value) -> list[mlir.Value]:
-        words = [vector.ExtractOp(group, [], [lane]).result for lane in range(POINTS)]
-        same = self.element == words[0].type
-        return words if same else [arith.BitcastOp(self.element, word).result for word in words]
+    def _values(self, addresses: list[mlir.Value]) -> list[mlir.Value]:
+        """The sums of what parts have at some addresses of shared memory."""
+        totals: list[mlir.Value] = []
+        for address in addresses:
+            group = memref.LoadOp(self.shared, [address]).result
+            words = [vector.ExtractOp(group, [], [lane]).result for lane in range(POINTS)]
+            if self.element != words[0].type:
+                words = [arith.BitcastOp(self.element, word).result for word in words]
+            totals = [self._add(*pair) for pair in zip(totals, words, strict=True)] if totals else words
+        return totals
+
+    def _add(self, one: mlir.Value, other: mlir.Value) -> mlir.Value:
+        add = arith.AddFOp if isinstance(self.element, mlir.FloatType) else arith.AddIOp
+        return add(one, other).result
 
     def _finish_inside(self, indices: Indices, row: mlir.Value, column: mlir.Value, values: list[mlir.Value]) -> None:
         """Finishes neighbours of one row: all together where they surely are inside together, else one by one."""
@@ -270,9 +292,8 @@ class MatrixTile(ThreadTile):
         block = Block(with_index(indices, self.stages[1].side.loops[-1], column), 1, len(values), None)
         first, made = self.nest.statements[0], {}
         if first.inits[0] is not None:
-            add = arith.AddFOp if isinstance(self.element, mlir.FloatType) else arith.AddIOp
             ((initial,),) = self._initial(first, block, self._loads(block))
-            values = [add(old, value).result for old, value in zip(initial, values, strict=True)]
+            values = [self._add(*pair) for pair in zip(initial, values, strict=True)]
         self._keep(0, first, block, [[values]], made)
         for position, statement in list(enumerate(self.nest.statements))[1:]:
             loads = self._loads(block)

@@ -46,6 +46,8 @@ class MatrixKnobs:
     threads: int
     subgroup: int
     """Threads of a subgroup."""
+    parts: int
+    """Subgroups that have the same tile and share its sum."""
     columns: int
     """Subgroups of a workgroup side by side along the columns; the others are along the rows."""
     row_fragments: int
@@ -107,7 +109,7 @@ class Matrices(Contraction):
         best = None
         for (down, across), (row_fragments, column_fragments) in _TILES:
             knobs = MatrixKnobs(
-                down * across * target.subgroup, target.subgroup, across, row_fragments, column_fragments, depth,
+                down * across * target.subgroup, target.subgroup, 1, across, row_fragments, column_fragments, depth,
                 shape.rows, shape.columns, shape.depth, 2, 1, _BAND,
             )  # fmt: skip
             if shared_bytes(nest, knobs) > target.workgroup_bytes:
@@ -131,19 +133,19 @@ class Matrices(Contraction):
 
     @classmethod
     def check(cls, kernel: Kernel, knobs: MatrixKnobs) -> str | None:  # type: ignore[override]
-        names = ("threads", "subgroup", "columns", "fragment_rows", "fragment_columns", "fragment_depth")
+        names = ("threads", "subgroup", "parts", "columns", "fragment_rows", "fragment_columns", "fragment_depth")
         if (problem := check_powers_of_two(**{name: getattr(knobs, name) for name in names})) is not None:
             return problem
-        if knobs.threads % (knobs.subgroup * knobs.columns):
-            return f"threads is {knobs.threads}; it must be a multiple of subgroup * columns"
+        if knobs.threads % (knobs.subgroup * knobs.parts * knobs.columns):
+            return f"threads is {knobs.threads}; it must be a multiple of subgroup * parts * columns"
         for name in ("row_fragments", "column_fragments"):
             if not 1 <= getattr(knobs, name) <= 16:
                 return f"{name} is {getattr(knobs, name)}; it must be 1 to 16"
         shape = knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth
         if (problem := why_not_shape(shape, knobs.subgroup, operand_element(kernel.nests[0]))) is not None:
             return f"fragment_rows is {knobs.fragment_rows}; {problem}"
-        if not 1 <= knobs.depth <= 256 or knobs.depth % knobs.fragment_depth:
-            return f"depth is {knobs.depth}; it must be a multiple of fragment_depth, and at most 256"
+        if not 1 <= knobs.depth <= 512 or knobs.depth % (knobs.parts * knobs.fragment_depth):
+            return f"depth is {knobs.depth}; it must be a multiple of parts * fragment_depth, and at most 512"
         if knobs.buffers not in (1, 2):
             return f"buffers is {knobs.buffers}; it must be 1 or 2"
         if not 1 <= knobs.in_flight <= 4:
@@ -168,11 +170,9 @@ class Matrices(Contraction):
         loops = self.loops
         height, width = tile_of(knobs)
         sides = Side(loops.factors[0], loops.rows, height), Side(loops.factors[1], (loops.column,), width)
-        shape = (knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth)
-        fragments = Fragments(knobs.subgroup, knobs.columns, knobs.row_fragments, knobs.column_fragments, shape)
         at.function.attributes[MATRIX_ELEMENT] = mlir.TypeAttr.get(operand_element(nest))
         buffers = knobs.buffers, knobs.in_flight
-        tile = MatrixTile(memory, nest, sides, knobs.depth, self._corner(memory), fragments, *buffers)
+        tile = MatrixTile(memory, nest, sides, knobs.depth, self._corner(memory), fragments_of(knobs), *buffers)
 
         def run(number: mlir.Value) -> None:
             indices = self._other_indices(memory, number)
@@ -213,9 +213,15 @@ def matrix_loops(nest: Nest) -> MatrixLoops:
 
 def tile_of(knobs: MatrixKnobs) -> tuple[int, int]:
     """Rows and columns that a workgroup computes."""
-    down = knobs.threads // knobs.subgroup // knobs.columns
-    height = down * knobs.row_fragments * knobs.fragment_rows
-    return height, knobs.columns * knobs.column_fragments * knobs.fragment_columns
+    of = fragments_of(knobs)
+    return of.down * of.rows * of.shape[0], of.across * of.columns * of.shape[1]
+
+
+def fragments_of(knobs: MatrixKnobs) -> Fragments:
+    down = knobs.threads // knobs.subgroup // knobs.parts // knobs.columns
+    shape = (knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth)
+    counts = knobs.row_fragments, knobs.column_fragments
+    return Fragments(knobs.subgroup, knobs.parts, down, knobs.columns, *counts, shape)
 
 
 def shared_bytes(nest: Nest, knobs: MatrixKnobs) -> int:
@@ -227,10 +233,7 @@ def shared_bytes(nest: Nest, knobs: MatrixKnobs) -> int:
         staged_groups(extent, knobs.depth, fragment, element, is_deep(access, sum_))
         for access, extent, fragment in sides
     )
-    shape = (knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth)
-    fragments = Fragments(knobs.subgroup, knobs.columns, knobs.row_fragments, knobs.column_fragments, shape)
-    finished = knobs.threads // knobs.subgroup * fragments.finished
-    return GROUP_BYTES * max(knobs.buffers * operands, finished)
+    return GROUP_BYTES * max(knobs.buffers * operands, fragments_of(knobs).finished)
 
 
 def why_not_shape(shape: tuple[int, int, int], subgroup: int, element: mlir.Type) -> str | None:
