@@ -24,6 +24,7 @@ from benchmarks.gpu_models import MODELS
 from benchmarks.models import batched, flat, relative_error
 from benchmarks.timing import interleave
 
+WARM_UP_SECONDS = 0.5
 TOLERANCE = {"f32": 1e-4, "f16": 2e-2}
 """The largest difference from PyTorch's f32 over the largest value of a result."""
 
@@ -94,6 +95,7 @@ def measure(setting: Setting, folder: Path, turns: int) -> tuple[Row, Any, list[
     module = eyas.load(setting.file(folder))
     inside = tree_map(lambda leaf: module.device.put(leaf.contiguous()), (one.args, dict(one.kwargs)))
     place = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
     def on_torch(type_: torch.dtype) -> Callable[[], Any]:
         def convert(leaf: torch.Tensor) -> torch.Tensor:
@@ -121,6 +123,10 @@ def measure(setting: Setting, folder: Path, turns: int) -> tuple[Row, Any, list[
     theirs = exact if setting.precision == "f32" else on_torch(torch.float16)
     wanted = numbers(exact())
     error = max(relative_error(flat(module(*one.args, **one.kwargs)), wanted) for _ in range(2))
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < WARM_UP_SECONDS:  # clocks of an idle GPU are low
+        ours()
+        theirs()
     times = interleave({"ours": ours, "torch": theirs}, turns)
     row = Row(
         setting,

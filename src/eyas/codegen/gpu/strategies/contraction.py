@@ -33,8 +33,9 @@ _THREADS = 64
 _DEPTH = 4
 _ROW_POINTS, _COLUMN_POINTS = (8, 4, 2, 1), (4, 2, 1)
 _UNKNOWN_ROWS = 64
-# Few rows: how many those are, the fewest steps of a sum that is shared, threads side by side, and threads of one sum.
-_FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _MOST_SLICES = 8, 128, 32, 16
+# Few rows: how many those are, the fewest steps of a sum that is shared, threads side by side at the most and at the
+# fewest, so that they read whole sectors of memory, and threads of one sum.
+_FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _FEWEST_COLUMNS, _MOST_SLICES = 8, 128, 32, 8, 16
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,8 @@ def _sliced_knobs(nest: Nest, extents: tuple[int, int, int], target: GpuTarget) 
     if rows > _FEW_ROWS or steps < _MIN_SLICED or why_not_sliced(nest, _DEPTH) is not None:
         return None
     side = min(target.subgroup, _SLICED_COLUMNS)
+    while columns % side and side > _FEWEST_COLUMNS:
+        side //= 2
     loops = product_loops(nest)
     assert not isinstance(loops, str)
     ends = [nest.loops[loop].static for loop in (loops.row, loops.column) if loop is not None]
