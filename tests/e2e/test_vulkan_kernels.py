@@ -50,9 +50,10 @@ def test_products(kind: str, rows: int, depth: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 3, 8])
-def test_few_rows_share_the_sum_among_threads(rows: int) -> None:
+@pytest.mark.parametrize("columns", [96, 1000, 37, 2])
+def test_few_rows_share_the_sum_among_threads(rows: int, columns: int) -> None:
     torch.manual_seed(rows)
-    linear = nn.Linear(512, 96).eval()
+    linear = nn.Linear(512, columns).eval()
     module = eyas.compile(linear, (torch.randn(rows, 512),), target=_target(STAGED))
     assert "slices=1" not in module.manifest["kernels"][0]["knobs"].split(), module.manifest["kernels"]
     x = torch.randn(rows, 512)

@@ -34,8 +34,8 @@ _DEPTH = 4
 _ROW_POINTS, _COLUMN_POINTS = (8, 4, 2, 1), (4, 2, 1)
 _UNKNOWN_ROWS = 64
 # Few rows: how many those are, the fewest steps of a sum that is shared, threads side by side at the most and at the
-# fewest, so that they read whole sectors of memory, and threads of one sum.
-_FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _FEWEST_COLUMNS, _MOST_SLICES = 8, 128, 32, 8, 16
+# fewest, so that they read whole sectors of memory, and threads of a workgroup.
+_FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _FEWEST_COLUMNS, _SLICED_THREADS = 8, 128, 32, 8, 512
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Contraction(KernelStrategy):
             return f"slices is {knobs.slices}; it must be 1, or threads / columns"
         if knobs.slices > 1 and (reason := why_not_sliced(nest, knobs.depth)) is not None:
             return f"slices is {knobs.slices}; it must be 1: {reason}"
-        pieces = [(nest.loops[loops.column], knobs.columns * knobs.column_points)]
+        pieces = [(nest.loops[loops.column], knobs.column_points)]
         pieces += [] if loops.row is None else [(nest.loops[loops.row], knobs.row_points)]
         if knobs.slices > 1 and any(extent.static is None or extent.static % piece for extent, piece in pieces):
             return f"slices is {knobs.slices}; it must be 1: tiles of threads that wait for each other must be whole"
@@ -162,6 +162,12 @@ class Contraction(KernelStrategy):
             tile = ThreadTile(memory, nest, loops.row, loops.column, knobs.depth)
         column = _first(at, at.ids[1], column_piece, across, knobs.column_points)
         row = _first(at, at.ids[2], rows[0][1], along, knobs.row_points) if rows else at.index(0)
+        if knobs.slices > 1 and columns.factor % column_piece:
+            # All threads come to the barriers; those beyond the end compute the last columns again.
+            inside = arith.CmpIOp(arith.CmpIPredicate.ult, column, memory.size(columns)).result
+            tile.writes = inside if tile.writes is None else arith.AndIOp(tile.writes, inside).result
+            column = arith.MinUIOp(column, at.index(columns.factor - knobs.column_points)).result
+            column_piece = knobs.column_points
 
         def run(number: mlir.Value) -> None:
             indices = self._other_indices(memory, number)
@@ -206,20 +212,19 @@ def _sliced_knobs(nest: Nest, extents: tuple[int, int, int], target: GpuTarget) 
     steps = nest.loops[nest.statements[0].reductions[-1]].static or 0
     if rows > _FEW_ROWS or steps < _MIN_SLICED or why_not_sliced(nest, _DEPTH) is not None:
         return None
-    side = min(target.subgroup, _SLICED_COLUMNS)
-    while columns % side and side > _FEWEST_COLUMNS:
-        side //= 2
     loops = product_loops(nest)
     assert not isinstance(loops, str)
-    ends = [nest.loops[loop].static for loop in (loops.row, loops.column) if loop is not None]
-    if None in ends or columns % side:  # threads that wait for each other must all go the same way
-        return None
+    if any(nest.loops[loop].static is None for loop in (loops.row, loops.column) if loop is not None):
+        return None  # threads that wait for each other must all go the same way
+    side = min(target.subgroup, _SLICED_COLUMNS)
+    while side > _FEWEST_COLUMNS and others * columns < side * target.cores:
+        side //= 2
     column_points = next(
         points for points in _COLUMN_POINTS
-        if columns % (side * points) == 0 and (points == 1 or others * columns // (side * points) >= 2 * target.cores)
+        if columns % points == 0 and (points == 1 or others * columns // (side * points) >= 2 * target.cores)
     )  # fmt: skip
-    slices = max(1, min(_MOST_SLICES, target.max_threads // side, steps // (4 * _DEPTH)))
-    slices = 1 << (slices.bit_length() - 1)
+    slices = min(min(_SLICED_THREADS, target.max_threads) // side, steps // (4 * _DEPTH))
+    slices = 1 << (max(1, slices).bit_length() - 1)
     return ProductKnobs(side * slices, side, rows, column_points, _DEPTH, slices) if slices > 1 else None
 
 
