@@ -1,15 +1,16 @@
 """Products by the matrix instructions of subgroups: operands pass through shared memory, sums stay in fragments.
 
 A fragment is a small matrix that a subgroup has in its registers, nobody knows where. Each subgroup has several rows
-and columns of them. When the sum is done, one fragment after the other goes through shared memory, where its elements
-have places, and each thread finishes a few of them as it would finish those of a tile of its own.
+and columns of them. With two buffers, threads fill one while they multiply from the other:
 
+    shared[0] <- memory at 0; registers <- memory at depth; barrier
     for k in steps of depth:
-        shared <- registers; barrier
-        registers <- memory at k + depth
+        shared[other] <- registers; registers <- memory at k + 2 depth
         for each slice of depth: fragments += rows of shared * columns of shared
         barrier
-    for each fragment: shared <- fragment; barrier; bias, activation, casts, stores; barrier
+
+When the sum is done, one row of fragments after the other goes through shared memory, where elements have places, and
+each thread finishes some of them as it would finish those of a tile of its own: bias, activation, casts, stores.
 """
 
 from __future__ import annotations
@@ -19,18 +20,16 @@ from dataclasses import dataclass
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, vector
 
-from eyas.codegen.common.emission.tile_body import with_index
-from eyas.codegen.common.emission.tile_loads import Block, Indices, TileContext
+from eyas.codegen.common.emission.tile_body import TileBody, with_index
+from eyas.codegen.common.emission.tile_loads import Block, Indices
 from eyas.codegen.common.kernel import Nest, Statement
+from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, MatrixStage, group_type
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.staged_tile import Operand, Stage, StagedTile
-from eyas.codegen.gpu.thread_tile import ThreadLoads
-from eyas.ir.values import element_bytes
+from eyas.codegen.gpu.points import each
+from eyas.codegen.gpu.staged_tile import Operand, StagedTile
 
-GROUP = 4
-"""Elements that are loaded, and lie in shared memory, as one vector."""
-PAD_BYTES = 16
-"""Between the lines of shared memory; the instructions want lines to be a multiple of that."""
+POINTS = GROUP_BYTES // 4
+"""Sums that are one group of shared memory; a thread finishes that many neighbours at a time."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,21 @@ class Fragments:
     columns: int
     shape: tuple[int, int, int]
 
+    @property
+    def pitch(self) -> int:
+        """Groups between the lines of a row of fragments that are finished."""
+        return self.columns * self.shape[1] // POINTS | 1
+
+    @property
+    def finished(self) -> int:
+        """Groups of shared memory that a row of finished fragments of one subgroup takes."""
+        return self.shape[0] * self.pitch
+
 
 class MatrixTile(StagedTile):
-    """All that a workgroup whose tile begins at `corner` (row, column) does."""
+    """All that a workgroup whose tile begins at `corner` (row, column) does, with one or two `buffers`."""
+
+    stages: list[MatrixStage]  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -57,53 +68,145 @@ class MatrixTile(StagedTile):
         depth: int,
         corner: tuple[mlir.Value, mlir.Value],
         fragments: Fragments,
+        buffers: int,
     ):
-        self.fragments, at = fragments, memory.at
-        number = gpu.subgroup_id()
-        down = arith.DivUIOp(number, at.index(fragments.across)).result
-        right = arith.RemUIOp(number, at.index(fragments.across)).result
-        m, n, _ = fragments.shape
-        place = [
-            arith.MulIOp(one, at.index(extent)).result
-            for one, extent in ((down, fragments.rows * m), (right, fragments.columns * n))
-        ]
-        self.lane = gpu.lane_id()
-        # Where the fragment of each subgroup goes when the sum is done.
-        count = at.threads // fragments.subgroup * m * n // GROUP
+        self.fragments, self.buffers, at = fragments, buffers, memory.at
         self.element = nest.statements[0].element_types[0]
-        self.finished = at.shared(mlir.VectorType.get([GROUP], self.element), count)
-        self.own = arith.MulIOp(number, at.index(m * n // GROUP)).result
+        self.number, self.lane = gpu.subgroup_id(), gpu.lane_id()
+        down, right = (op(self.number, at.index(fragments.across)).result for op in (arith.DivUIOp, arith.RemUIOp))
+        first = [
+            arith.MulIOp(one, at.index(count)).result
+            for one, count in ((down, fragments.rows), (right, fragments.columns))
+        ]
+        place = [
+            arith.MulIOp(one, at.index(extent)).result for one, extent in zip(first, fragments.shape[:2], strict=True)
+        ]
+        self._filled = 0
         super().__init__(memory, nest, rows, columns, depth, corner, (place[0], place[1]))
+        self.firsts = [stage.first_of(one) for stage, one in zip(self.stages, first, strict=True)]
+        finished = at.threads // fragments.subgroup * fragments.finished
+        self.shared = at.shared(group_type(), max(buffers * self._filled, finished))
 
-    def _stage(self, operand: Operand, corner: mlir.Value) -> Stage:
-        return MatrixStage(self, operand, corner)
+    def _stage(self, operand: Operand, corner: mlir.Value) -> MatrixStage:  # type: ignore[override]
+        is_left = operand.loop == self.context.row_loop
+        stage = MatrixStage(self, operand, corner, self.fragments.shape[0 if is_left else 1], self._filled)
+        self._filled += stage.size
+        return stage
+
+    # --- the sum ------------------------------------------------------------------------------------------------------
+
+    def _sums(self, statement: Statement, block: Block) -> list[mlir.Value]:
+        """The subgroup's fragments, row by row."""
+        m, n, _ = self.fragments.shape
+        type_ = mlir.Type.parse(f'!gpu.mma_matrix<{m}x{n}x{self.element}, "COp">')
+        zero = gpu.SubgroupMmaConstantMatrixOp(type_, self.at.constant(self.element, 0)).result
+        zeros = [zero] * (self.fragments.rows * self.fragments.columns)
+        *outer, _ = statement.reductions
+        run = self._sum_from_two if self.buffers == 2 else self._sum_from_one
+        return TileBody._run_reductions(self, outer, block, zeros, run)
+
+    def _sum_from_one(self, around: Block, carried: list[mlir.Value]) -> list[mlir.Value]:
+        zero = self.at.index(0)
+        high = self.memory.size(self.nest.loops[self.sum])
+
+        def step(index: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+            self._fill(values[len(carried) :], zero)
+            gpu.BarrierOp()
+            ahead = self._fetch(around.indices, self._later(index, 1))
+            sums = self._multiply_fragments(zero, values[: len(carried)])
+            gpu.BarrierOp()
+            return [*sums, *ahead]
+
+        values = self._carry(zero, high, self.depth, [*carried, *self._fetch(around.indices, zero)], step)
+        return values[: len(carried)]
+
+    def _sum_from_two(self, around: Block, carried: list[mlir.Value]) -> list[mlir.Value]:
+        zero, size = self.at.index(0), self.at.index(self._filled)
+        high = self.memory.size(self.nest.loops[self.sum])
+        self._fill(self._fetch(around.indices, zero), zero)
+        ahead = self._fetch(around.indices, self._later(zero, 1))
+        gpu.BarrierOp()
+
+        def step(index: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+            buffer, *values = values
+            other = arith.SubIOp(size, buffer).result
+            self._fill(values[len(carried) :], other)
+            ahead = self._fetch(around.indices, self._later(index, 2))
+            sums = self._multiply_fragments(buffer, values[: len(carried)])
+            gpu.BarrierOp()
+            return [other, *sums, *ahead]
+
+        values = self._carry(zero, high, self.depth, [zero, *carried, *ahead], step)
+        return values[1 : len(carried) + 1]
+
+    def _later(self, index: mlir.Value, steps: int) -> mlir.Value:
+        """Where the step begins that comes so many later, or the last; what is loaded twice is not used."""
+        high = self.nest.loops[self.sum]
+        if high.static is not None:
+            last = self.at.index((high.static - 1) // self.depth * self.depth)
+        else:
+            before = arith.SubIOp(self.memory.size(high), self.at.index(1)).result
+            whole = arith.DivUIOp(before, self.at.index(self.depth)).result
+            last = arith.MulIOp(whole, self.at.index(self.depth)).result
+        return arith.MinUIOp(self.memory.add(index, self.at.index(steps * self.depth)), last).result
+
+    def _fetch(self, indices: Indices, start: mlir.Value) -> list[mlir.Value]:
+        return [group for stage in self.stages for group in stage.load(indices, start)]
+
+    def _fill(self, groups: list[mlir.Value], buffer: mlir.Value) -> None:
+        count = self.stages[0].rounds
+        self.stages[0].store(groups[:count], buffer)
+        self.stages[1].store(groups[count:], buffer)
+
+    def _multiply_fragments(self, buffer: mlir.Value, sums: list[mlir.Value]) -> list[mlir.Value]:
+        """All steps that are in shared memory, from the buffer on that begins there."""
+        k, counts = self.fragments.shape[2], (self.fragments.rows, self.fragments.columns)
+        firsts = [self.memory.add(first, buffer) for first in self.firsts]
+        for slice_ in range(self.depth // k):
+            left, right = (
+                [stage.read(first, number, slice_, k, stage is self.stages[0]) for number in range(count)]
+                for stage, first, count in zip(self.stages, firsts, counts, strict=True)
+            )
+            factors = [(one, other) for one in left for other in right]
+            sums = [
+                gpu.SubgroupMmaComputeOp(one, other, sum_).result
+                for (one, other), sum_ in zip(factors, sums, strict=True)
+            ]
+        return sums
+
+    # --- what follows it ----------------------------------------------------------------------------------------------
 
     def run(self, block: Block) -> None:
-        statement = self.nest.statements[0]
-        sums = self._sums(statement, block)
-        m, n, _ = self.fragments.shape
-        points = m * n // self.fragments.subgroup
-        first = arith.MulIOp(self.lane, self.at.index(points)).result
-        row = arith.DivUIOp(first, self.at.index(n)).result
-        column = arith.RemUIOp(first, self.at.index(n)).result
-        vectors = arith.AddIOp(self.own, arith.DivUIOp(first, self.at.index(GROUP)).result).result
-        for number, fragment in enumerate(sums):
-            i, j = divmod(number, self.fragments.columns)
-            gpu.SubgroupMmaStoreMatrixOp(fragment, self.finished, [self.own], n // GROUP)
+        sums = self._sums(self.nest.statements[0], block)
+        of, at = self.fragments, self.at
+        m, n, _ = of.shape
+        side = of.columns * n // POINTS
+        own = arith.MulIOp(self.number, at.index(of.finished)).result
+        for row in range(of.rows):
+            for column, fragment in enumerate(sums[row * of.columns : (row + 1) * of.columns]):
+                start = self.memory.add(own, at.index(column * n // POINTS))
+                gpu.SubgroupMmaStoreMatrixOp(fragment, self.shared, [start], of.pitch)
             gpu.BarrierOp()
-            values: list[mlir.Value] = []
-            for at in range(points // GROUP):
-                index = self.memory.add(vectors, self.at.index(at))
-                whole = memref.LoadOp(self.finished, [index]).result
-                values += [vector.ExtractOp(whole, [], [lane]).result for lane in range(GROUP)]
-            indices = block.indices
-            for stage, place, inside, start in zip(self.stages, self.place, (row, column), (i * m, j * n), strict=True):
-                position = self.memory.add(arith.AddIOp(stage.corner, place).result, inside)
-                position = self.memory.add(position, self.at.index(start))
-                indices = with_index(indices, stage.operand.loop, position)
-            part = Block(indices, 1, points, None)
-            self._finish_inside(part, [[values]])
+
+            def finish(group: mlir.Value, row: int = row) -> None:
+                line, place = (op(group, at.index(side)).result for op in (arith.DivUIOp, arith.RemUIOp))
+                address = self.memory.add(self.memory.add(own, arith.MulIOp(line, at.index(of.pitch)).result), place)
+                values = self._values(memref.LoadOp(self.shared, [address]).result)
+                line = self.memory.add(line, at.index(row * m))
+                column = arith.MulIOp(place, at.index(POINTS)).result
+                indices = block.indices
+                for stage, first, inside in zip(self.stages, self.place, (line, column), strict=True):
+                    position = self.memory.add(arith.AddIOp(stage.corner, first).result, inside)
+                    indices = with_index(indices, stage.operand.loop, position)
+                self._finish_inside(Block(indices, 1, POINTS, None), [[values]])
+
+            each(self.lane, at.index(m * side), at.index(of.subgroup), finish)
             gpu.BarrierOp()
+
+    def _values(self, group: mlir.Value) -> list[mlir.Value]:
+        words = [vector.ExtractOp(group, [], [lane]).result for lane in range(POINTS)]
+        same = self.element == words[0].type
+        return words if same else [arith.BitcastOp(self.element, word).result for word in words]
 
     def _finish(self, block: Block, tiles: list, rows: range, columns: range) -> None:
         """What the sum begins with is added at its end: a fragment begins with zeros."""
@@ -125,125 +228,3 @@ class MatrixTile(StagedTile):
                     tile[row][column] = add(start, tile[row][column]).result
             tiles = [tile]
         super()._finish(block, tiles, rows, columns)
-
-    def _sums(self, statement: Statement, block: Block) -> list[mlir.Value]:
-        """The subgroup's fragments, row by row."""
-        m, n, k = self.fragments.shape
-        type_ = mlir.Type.parse(f'!gpu.mma_matrix<{m}x{n}x{self.element}, "COp">')
-        zero = gpu.SubgroupMmaConstantMatrixOp(type_, self.at.constant(self.element, 0)).result
-        zeros = [zero] * (self.fragments.rows * self.fragments.columns)
-        *outer, inner = statement.reductions
-        high = self.memory.size(self.nest.loops[inner])
-        last = arith.SubIOp(high, self.at.index(self.depth)).result
-
-        def run(around: Block, carried: list[mlir.Value]) -> list[mlir.Value]:
-            ahead = [stage.load(around.indices, self.at.index(0)) for stage in self.stages]
-            count = len(ahead[0])
-
-            def step(index: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
-                sums, rest = values[: len(carried)], values[len(carried) :]
-                self.stages[0].store(rest[:count])
-                self.stages[1].store(rest[count:])
-                gpu.BarrierOp()
-                following = arith.AddIOp(index, self.at.index(self.depth)).result
-                start = arith.MinUIOp(following, last).result
-                rest = [value for stage in self.stages for value in stage.load(around.indices, start)]
-                for slice_ in range(self.depth // k):
-                    sums = self._multiply_fragments(slice_, sums)
-                gpu.BarrierOp()
-                return [*sums, *rest]
-
-            values = self._carry(self.at.index(0), high, self.depth, [*carried, *ahead[0], *ahead[1]], step)
-            return values[: len(carried)]
-
-        return self._run_reductions(outer, block, zeros, run)
-
-    def _multiply_fragments(self, slice_: int, sums: list[mlir.Value]) -> list[mlir.Value]:
-        m, n, k = self.fragments.shape
-        rows, columns = self.stages
-        assert isinstance(rows, MatrixStage) and isinstance(columns, MatrixStage)
-        left = [rows.fragment((m, k), i * m, slice_ * k) for i in range(self.fragments.rows)]
-        right = [columns.fragment((k, n), j * n, slice_ * k) for j in range(self.fragments.columns)]
-        products = [(one, other) for one in left for other in right]
-        return [
-            gpu.SubgroupMmaComputeOp(one, other, sum_).result for (one, other), sum_ in zip(products, sums, strict=True)
-        ]
-
-
-class MatrixStage(Stage):
-    """The part of an operand that a workgroup has in shared memory, in lines of neighbours that are such in memory too:
-    vectors are copied as they are, and fragments are read along rows or along columns."""
-
-    tile: MatrixTile
-
-    def __init__(self, tile: MatrixTile, operand: Operand, corner: mlir.Value):
-        super().__init__(tile, operand, corner)
-        self._share(GROUP)
-        self.is_deep = self.along == tile.sum
-        length, lines = (tile.depth, operand.extent) if self.is_deep else (operand.extent, tile.depth)
-        self.line = length + PAD_BYTES // element_bytes(operand.access.storage.element)
-        # Otherwise the last group would reach beyond the end.
-        self.is_together = self.is_deep or tile.nest.loops[operand.loop].factor % GROUP == 0
-        self.is_left = operand.loop == tile.context.row_loop
-        type_ = mlir.VectorType.get([GROUP], operand.access.storage.element)
-        self.shared = tile.at.shared(type_, lines * self.line // GROUP)
-
-    def load(self, indices: Indices, start: mlir.Value) -> list[mlir.Value]:
-        """This thread's share of the elements from `start` on in the sum, in vectors."""
-        type_ = mlir.VectorType.get([GROUP], self.operand.access.storage.element)
-        return [
-            vector.FromElementsOp(type_, self._elements(indices, start, *self._position(number))).result
-            for number in range(self.rounds)
-        ]
-
-    def _elements(self, indices: Indices, start: mlir.Value, line: mlir.Value, column: mlir.Value) -> list[mlir.Value]:
-        memory, access = self.tile.memory, self.operand.access
-        if self.is_together:
-            block = Block(self._global(indices, start, line, column), 1, GROUP, None)
-            loads = ThreadLoads(TileContext(memory, None, self.along), block, None, None)
-            return [loads.get(access, 0, lane) for lane in range(GROUP)]
-        found = []
-        for lane in range(GROUP):
-            at = self._global(indices, start, line, memory.add(column, memory.at.index(lane)))
-            found.append(
-                ThreadLoads(TileContext(memory, None, None), Block(at, 1, 1, None), None, None).get(access, 0, 0)
-            )
-        return found
-
-    def store(self, values: list[mlir.Value]) -> None:
-        memory = self.tile.memory
-        for number, value in enumerate(values):
-            line, column = self._position(number)
-            slow, fast = (column, line) if self.is_deep else (line, column)
-            address = memory.add(arith.MulIOp(slow, memory.at.index(self.line)).result, fast)
-
-            def put(value: mlir.Value = value, address: mlir.Value = address) -> None:
-                index = arith.DivUIOp(address, memory.at.index(GROUP)).result
-                memref.StoreOp(value, self.shared, [index])
-
-            self._if_mine(number, put)
-
-    @property
-    def _last(self) -> int:
-        return GROUP if self.is_together and not self.is_deep else 1
-
-    def fragment(self, shape: tuple[int, int], first: int, step: int) -> mlir.Value:
-        """The fragment of the subgroup from its row or column `first` and from step `step` on."""
-        at = self.tile.at
-        place = self.tile.memory.add(self.tile.place[0 if self.is_left else 1], at.index(first))
-        if self.is_deep:
-            address = self.tile.memory.add(arith.MulIOp(place, at.index(self.line)).result, at.index(step))
-        else:
-            address = self.tile.memory.add(place, at.index(step * self.line))
-        index = arith.DivUIOp(address, at.index(GROUP)).result
-        is_turned = self.is_left != self.is_deep
-        element = self.operand.access.storage.element
-        sign = "s" if isinstance(element, mlir.IntegerType) else ""
-        type_ = f'{shape[0]}x{shape[1]}x{sign}{element}, "{"A" if self.is_left else "B"}Op"'
-        return gpu.SubgroupMmaLoadMatrixOp(
-            mlir.Type.parse(f"!gpu.mma_matrix<{type_}>"),
-            self.shared,
-            [index],
-            self.line // GROUP,
-            transpose=True if is_turned else None,
-        ).result

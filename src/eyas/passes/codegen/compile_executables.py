@@ -80,7 +80,7 @@ class CompileExecutables(TargetedPass):
         if self.on_done is not None:
             for job, one in zip(jobs, found, strict=True):
                 if one is not None:
-                    self.on_done(job.name, 0.0)
+                    self.on_done(job.name, None)
         made = compile_jobs(missing, workers, self.on_done, self.on_warning)
         cache.keep(missing, made)
         rest = iter(made)
