@@ -1,7 +1,7 @@
 """`python -m benchmarks.gpu_products`: products of f16, bf16 and bytes on a Vulkan device, beside cuBLAS.
 
     python -m benchmarks.gpu_products --shapes 1024,4096x4096x1024 --types f16,bf16
-    python -m benchmarks.gpu_products --try 2x4:4x4:32:1:8 --try 2x2:4x4:32:2:8      # other knobs than those chosen
+    python -m benchmarks.gpu_products --try 2x4:4x4:32:1:1:8 --try 2x2:4x4:32:2:1:8      # other knobs than those chosen
 
 A shape is rows x columns x steps; `t` behind it means that the second factor is columns x steps, as weights of linear
 layers are. Times are those of the device's own clock, the fastest of several runs, and every result is compared with a
@@ -83,7 +83,8 @@ func.func @main(%a: {a}, %b: {b}) -> {r} {{
 
 @dataclass(frozen=True)
 class Variant:
-    """Subgroups and fragments of each along rows and columns, depth, buffers and band; nothing: what is chosen."""
+    """Subgroups and fragments of each along rows and columns, depth, buffers, steps in flight and
+    band; nothing: what is chosen."""
 
     text: str = ""
 
@@ -95,8 +96,9 @@ class Variant:
 
         if not self.text:
             return
-        subgroups, fragments, depth, buffers, band, *shape = self.text.split(":")
-        (down, across), (rows, columns) = (map(int, one.split("x")) for one in (subgroups, fragments))
+        subgroups, fragments, depth, buffers, in_flight, band, *shape = self.text.split(":")
+        (down, across, *parts), (rows, columns) = (list(map(int, one.split("x"))) for one in (subgroups, fragments))
+        part = parts[0] if parts else 1
         m, n, k = map(int, shape[0].split("x")) if shape else (0, 0, 0)
         chosen = Matrices.choose.__func__
 
@@ -105,8 +107,9 @@ class Variant:
             if isinstance(one, str):
                 return one
             knobs = replace(
-                one.knobs, threads=down * across * target.subgroup, columns=across, row_fragments=rows,
-                column_fragments=columns, depth=int(depth), buffers=int(buffers), band=int(band),
+                one.knobs, threads=part * down * across * target.subgroup, parts=part, columns=across,
+                row_fragments=rows, column_fragments=columns, depth=int(depth), buffers=int(buffers),
+                in_flight=int(in_flight), band=int(band),
             )  # fmt: skip
             if m:
                 knobs = replace(knobs, fragment_rows=m, fragment_columns=n, fragment_depth=k)
@@ -171,14 +174,22 @@ def library_us(case: Case, factors: Sequence[Any]) -> float | None:
     if case.element == "i8" and (case.steps % 8 or case.columns % 8):
         return None
     multiply = torch._int_mm if case.element == "i8" else torch.matmul
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(2 * 20)]
-    for first, last in zip(marks[::2], marks[1::2], strict=True):
-        first.record()
-        for _ in range(5):
-            multiply(a, b)
-        last.record()
+    for _ in range(3):
+        multiply(a, b)
     torch.cuda.synchronize()
-    return min(1e3 * first.elapsed_time(last) / 5 for first, last in zip(marks[::2], marks[1::2], strict=True))
+    graph, count = torch.cuda.CUDAGraph(), 10  # launches must not be what is measured
+    with torch.cuda.graph(graph):
+        for _ in range(count):
+            multiply(a, b)
+    times = []
+    for _ in range(20):
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        first.record()
+        graph.replay()
+        last.record()
+        torch.cuda.synchronize()
+        times.append(1e3 * first.elapsed_time(last) / count)
+    return min(times)
 
 
 def main() -> int:

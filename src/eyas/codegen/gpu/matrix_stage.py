@@ -10,6 +10,7 @@ different banks. Where neighbours lie along the sum, a line has the same row of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torch_mlir import ir as mlir
@@ -18,9 +19,9 @@ from torch_mlir.dialects import arith, gpu, memref, scf, vector
 from eyas.codegen.common.emission.tile_body import with_index
 from eyas.codegen.common.emission.tile_loads import Block, Indices, TileContext
 from eyas.codegen.common.kernel import Access
-from eyas.codegen.common.sizes import ONE, Size
+from eyas.codegen.common.sizes import ONE, Size, product
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.staged_tile import Operand
+from eyas.codegen.gpu.points import decode
 from eyas.codegen.gpu.thread_tile import ThreadLoads
 from eyas.ir.structured import constant_scalar
 from eyas.ir.values import element_bytes
@@ -52,35 +53,74 @@ def _lines(extent: int, depth: int, fragment: int, per: int, deep: bool) -> tupl
     return (fragment, extent // fragment * (depth // per)) if deep else (depth, extent // per)
 
 
+@dataclass(frozen=True)
+class Side:
+    """One factor: the input that it is, the loops along which it moves and the other does not, as one that counts
+    through all of them, and how much of that a workgroup has."""
+
+    access: Access
+    loops: tuple[int, ...]
+    extent: int
+
+
 class MatrixStage:
-    """The part of an operand that a workgroup has in shared memory. `fragment` is how much of the operand's loop one
+    """The part of a factor that a workgroup has in shared memory. `fragment` is how much of the factor's loops one
     fragment has; `base` is where it begins in each buffer of shared memory, in groups."""
 
-    def __init__(self, tile: MatrixTile, operand: Operand, corner: mlir.Value, fragment: int, base: int):
-        self.tile, self.operand, self.corner, self.fragment, self.base = tile, operand, corner, fragment, base
-        access, nest = operand.access, tile.nest
+    def __init__(self, tile: MatrixTile, side: Side, corner: mlir.Value, fragment: int, base: int):
+        self.tile, self.side, self.corner, self.fragment, self.base = tile, side, corner, fragment, base
+        access, nest = side.access, tile.nest
         self.element = access.storage.element
         self.per = GROUP_BYTES // element_bytes(self.element)
         self.is_deep = is_deep(access, tile.sum)
-        self.along = tile.sum if self.is_deep else operand.loop
-        self.lines, self.line_groups = _lines(operand.extent, tile.depth, fragment, self.per, self.is_deep)
+        self.lines, self.line_groups = _lines(side.extent, tile.depth, fragment, self.per, self.is_deep)
         self.pitch = self.line_groups | 1
         self.size = self.lines * self.pitch
-        self.width = _width(access, self.along, nest.loops[self.along], self.per, tile.memory)
-        groups = self.lines * self.line_groups
-        self.rounds = -(-groups // tile.at.threads)
-        self.groups, self.is_whole = groups, groups % tile.at.threads == 0
+        along = tile.sum if self.is_deep else side.loops[-1]
+        self.width = _width(access, along, nest.loops[along], self.per, tile.memory)
+        self.groups = self.lines * self.line_groups
+        self.rounds = -(-self.groups // tile.at.threads)
+        self.is_whole = self.groups % tile.at.threads == 0
         steps = nest.loops[tile.sum]
         self.ends_early = steps.static is None or steps.static % tile.depth != 0
-        self.sticks_out = nest.loops[operand.loop].static is None or bool(
-            nest.loops[operand.loop].factor % operand.extent
-        )
+        self.points = product([nest.loops[loop] for loop in side.loops])
+        self.sticks_out = self.points.static is None or self.points.static % side.extent != 0
+        self._rows: list[list[ThreadLoads]] = []
+        self._steps: list[mlir.Value] = []
 
     # --- from memory to registers -------------------------------------------------------------------------------------
 
+    def prepare(self, indices: Indices) -> None:
+        """Computes what does not change in the course of the sum: where the rows or columns of this thread's groups
+        begin, and which step of those in shared memory each has."""
+        self._rows, self._steps = [], []
+        at, memory = self.tile.at, self.tile.memory
+        for number in range(self.rounds):
+            row, step = self._origin(number)
+            pieces = 1 if self.is_deep else self.per // self.width
+            starts = [memory.add(row, at.index(piece * self.width)) for piece in range(pieces)]
+            self._rows.append([self._row(indices, start) for start in starts])
+            self._steps.append(step)
+
+    def _row(self, indices: Indices, row: mlir.Value) -> ThreadLoads:
+        """Loads from a row or column on. What lies beyond the last is read from there, and never stored."""
+        tile, memory = self.tile, self.tile.memory
+        position = arith.AddIOp(self.corner, row).result
+        if self.sticks_out:
+            last = 1 if self.is_deep else self.width
+            beyond = arith.SubIOp(memory.size(self.points), tile.at.index(last)).result
+            position = arith.MinUIOp(position, beyond).result
+        sizes = [tile.nest.loops[loop] for loop in self.side.loops]
+        for loop, index in zip(self.side.loops, decode(memory, position, sizes), strict=True):
+            indices = with_index(indices, loop, index)
+        loads = ThreadLoads(TileContext(memory, None, None), Block(indices, 1, 1, None), None, None)
+        loads.prepare([self.side.access])
+        return loads
+
     def load(self, indices: Indices, start: mlir.Value) -> list[mlir.Value]:
-        """This thread's share of the elements from `start` on in the sum, in groups."""
-        return [self._group(indices, start, *self._origin(number)) for number in range(self.rounds)]
+        """This thread's share of the elements from `start` on in the sum, in groups; `indices` are those of the other
+        loops that are summed up."""
+        return [self._group(indices, start, number) for number in range(self.rounds)]
 
     def _origin(self, number: int) -> tuple[mlir.Value, mlir.Value]:
         """Of this thread's group with a number: where it begins along the operand's loop, and in the sum."""
@@ -108,15 +148,15 @@ class MatrixStage:
         group = arith.AddIOp(thread, at.index(ahead)).result
         return arith.DivUIOp(group, at.index(count)).result, arith.RemUIOp(group, at.index(count)).result
 
-    def _group(self, indices: Indices, start: mlir.Value, row: mlir.Value, step: mlir.Value) -> mlir.Value:
+    def _group(self, indices: Indices, start: mlir.Value, number: int) -> mlir.Value:
         words: list[mlir.Value] = []
         parts: list[mlir.Value] = []
-        for first in range(0, self.per, self.width):
-            ahead = self.tile.at.index(first)
+        for piece in range(self.per // self.width):
+            step = self._steps[number]
             if self.is_deep:
-                found = self._piece(indices, start, row, self.tile.memory.add(step, ahead))
-            else:
-                found = self._piece(indices, start, self.tile.memory.add(row, ahead), step)
+                step = self.tile.memory.add(step, self.tile.at.index(piece * self.width))
+            row = self._rows[number][0 if self.is_deep else piece]
+            found = self._piece(row, indices, arith.AddIOp(start, step).result)
             if found.type == group_type():
                 return found
             if isinstance(found.type, mlir.VectorType):
@@ -128,26 +168,22 @@ class MatrixStage:
         words += self._packed(parts)
         return vector.FromElementsOp(group_type(), words).result
 
-    def _piece(self, indices: Indices, start: mlir.Value, row: mlir.Value, step: mlir.Value) -> mlir.Value:
-        """`width` neighbours, as words where they fill some; zeros behind the end of the sum. What lies beyond the last
-        row is read from there, and never stored."""
-        tile, memory, at = self.tile, self.tile.memory, self.tile.at
-        position = arith.AddIOp(self.corner, row).result
-        if self.sticks_out:
-            last = 1 if self.is_deep else self.width
-            beyond = arith.SubIOp(memory.size(tile.nest.loops[self.operand.loop]), at.index(last)).result
-            position = arith.MinUIOp(position, beyond).result
-        point, inside = arith.AddIOp(start, step).result, None
+    def _piece(self, row: ThreadLoads, indices: Indices, point: mlir.Value) -> mlir.Value:
+        """`width` neighbours, as words where they fill some; zeros behind the end of the sum."""
+        tile, memory, inside = self.tile, self.tile.memory, None
         if self.ends_early:
             steps = memory.size(tile.nest.loops[tile.sum])
             inside = arith.CmpIOp(arith.CmpIPredicate.ult, point, steps).result
-            point = arith.MinUIOp(point, arith.SubIOp(steps, at.index(self.width if self.is_deep else 1)).result).result
-        found = self._read(with_index(with_index(indices, self.operand.loop, position), tile.sum, point))
+            last = arith.SubIOp(steps, tile.at.index(self.width if self.is_deep else 1)).result
+            point = arith.MinUIOp(point, last).result
+        known = zip(row.block.indices, with_index(indices, tile.sum, point), strict=True)
+        merged = [one if one is not None else other for one, other in known]
+        context = TileContext(memory, None, None)
+        found = self._read(ThreadLoads(context, Block(merged, 1, 1, None), row, None))
         return found if inside is None else arith.SelectOp(inside, found, memory.zero_like(found)).result
 
-    def _read(self, indices: Indices) -> mlir.Value:
-        memory, access = self.tile.memory, self.operand.access
-        loads = ThreadLoads(TileContext(memory, None, None), Block(indices, 1, 1, None), None, None)
+    def _read(self, loads: ThreadLoads) -> mlir.Value:
+        memory, access = self.tile.memory, self.side.access
         if self.width == 1:
             value = loads.get(access, 0, 0)
             bits = mlir.IntegerType.get_signless(8 * element_bytes(self.element))
@@ -200,11 +236,14 @@ class MatrixStage:
             run()
             scf.YieldOp([])
 
-    def first_of(self, place: mlir.Value) -> mlir.Value:
-        """Where the fragments of a subgroup begin whose first is number `place` of the tile."""
-        at = self.tile.at
+    def first_of(self, place: mlir.Value, step: mlir.Value) -> mlir.Value:
+        """Where the fragments of a subgroup begin whose first is number `place` of the tile, from a step on."""
+        memory, at = self.tile.memory, self.tile.at
         each = self.tile.depth // self.per if self.is_deep else self.fragment // self.per
-        return self.tile.memory.add(arith.MulIOp(place, at.index(each)).result, at.index(self.base))
+        first = memory.add(arith.MulIOp(place, at.index(each)).result, at.index(self.base))
+        if self.is_deep:
+            return memory.add(first, arith.DivUIOp(step, at.index(self.per)).result)
+        return memory.add(first, arith.MulIOp(step, at.index(self.pitch)).result)
 
     def read(self, first: mlir.Value, number: int, slice_: int, steps: int, is_left: bool) -> mlir.Value:
         """Fragment `number` of a subgroup, of which the first begins at `first`, at the slice with that number of the

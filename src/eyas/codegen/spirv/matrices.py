@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 from torch_mlir import ir as mlir
 
-_MATRIX = "!spirv.coopmatrix<"
+_HALVES = re.compile(r"(coopmatrix<\d+x\d+x)f16,")
 
 
 def hold_brain_floats(made: mlir.OpView) -> None:
-    """Makes every fragment of f16 one of bf16. They are only loaded and multiplied, so nothing else changes."""
+    """Makes every fragment of f16 one of bf16, in variables and loops too. They are only loaded and multiplied, so
+    nothing else changes."""
 
     def visit(op: mlir.Operation) -> mlir.WalkResult:
-        for result in op.results:
-            text = str(result.type)
-            if text.startswith(_MATRIX) and "xf16," in text:
-                result.set_type(mlir.Type.parse(text.replace("xf16,", "xbf16,")))
+        for value in [
+            *op.results,
+            *(one for region in op.regions for block in region.blocks for one in block.arguments),
+        ]:
+            changed, count = _HALVES.subn(r"\1bf16,", str(value.type))
+            if count:
+                value.set_type(mlir.Type.parse(changed))
         return mlir.WalkResult.ADVANCE
 
     with made.context:

@@ -17,10 +17,11 @@ from eyas.ir import make_context
 from eyas.targets import Target
 
 TARGET = "vulkan:hopper"
-LARGE = MatrixKnobs(256, 32, 4, 4, 4, 32, 16, 16, 16, 1, 8)
-TWICE = MatrixKnobs(128, 32, 2, 2, 4, 32, 16, 16, 16, 2, 2)
-SMALL = MatrixKnobs(64, 32, 1, 1, 2, 64, 16, 8, 16, 2, 1)
-BYTES = MatrixKnobs(128, 32, 2, 2, 2, 64, 16, 16, 32, 2, 1)
+LARGE = MatrixKnobs(256, 32, 1, 4, 4, 4, 32, 16, 16, 16, 1, 1, 8)
+TWICE = MatrixKnobs(128, 32, 1, 2, 2, 4, 32, 16, 16, 16, 2, 2, 2)
+SMALL = MatrixKnobs(64, 32, 1, 1, 1, 2, 64, 16, 8, 16, 2, 1, 1)
+SHARED = MatrixKnobs(256, 32, 4, 2, 1, 2, 128, 16, 16, 16, 2, 1, 1)
+BYTES = MatrixKnobs(128, 32, 1, 2, 2, 2, 64, 16, 16, 32, 2, 3, 1)
 
 
 def bits_of(values: np.ndarray, element: str) -> np.ndarray:
@@ -63,7 +64,7 @@ def computed(case: Case, knobs: MatrixKnobs | None, change=lambda text: text) ->
 
 
 @pytest.mark.parametrize("shape", ["256x256x64", "130x270x72", "130x270x72t", "70x61x45", "70x61x45t", "16x9x200"])
-@pytest.mark.parametrize("knobs", [LARGE, TWICE, SMALL])
+@pytest.mark.parametrize("knobs", [LARGE, TWICE, SMALL, SHARED])
 def test_products_of_halves(shape, knobs):
     got, want = computed(Case.parse(shape, "f16"), knobs)
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3 * np.abs(want).max())
@@ -89,3 +90,35 @@ def test_what_is_chosen_is_right():
 def test_a_missing_barrier_is_a_race(knobs):
     with pytest.raises(AssertionError, match="a race"):
         computed(Case.parse("256x256x64", "f16"), knobs, lambda text: re.sub(r"\n *gpu\.barrier.*", "", text))
+
+
+@pytest.mark.parametrize(("images", "size", "inputs", "outputs", "stride"), [(2, 9, 16, 24, 1), (1, 12, 40, 16, 2)])
+def test_convolutions_have_rows_across_lines_and_images(images, size, inputs, outputs, stride):
+    """Places, lines and images are counted as one: 7 x 7 places would fill less than half of a tile's rows."""
+    places = (size - 3) // stride + 1
+    x, w = f"tensor<{images}x{size}x{size}x{inputs}xf16>", f"tensor<3x3x{inputs}x{outputs}xf16>"
+    y = f"tensor<{images}x{places}x{places}x{outputs}xf32>"
+    text = f"""
+func.func @conv(%x: {x}, %w: {w}) -> {y} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {y}
+  %f = linalg.fill ins(%zero : f32) outs(%e : {y}) -> {y}
+  %c = linalg.conv_2d_nhwc_hwcf {{strides = dense<{stride}> : tensor<2xi64>}}
+      ins(%x, %w : {x}, {w}) outs(%f : {y}) -> {y}
+  return %c : {y}
+}}"""
+    random = np.random.default_rng(0)
+    image = (random.integers(-20, 20, (images, size, size, inputs)) / 16).astype(np.float16)
+    weights = (random.integers(-20, 20, (3, 3, inputs, outputs)) / 16).astype(np.float16)
+    windows = np.lib.stride_tricks.sliding_window_view(wide(image), (3, 3), (1, 2))[:, ::stride, ::stride]
+    want = np.einsum("nhwcij,ijco->nhwo", windows, wide(weights))
+    buffers = [one.reshape(-1).view(np.uint8).copy() for one in (image, weights, np.full_like(want, np.nan))]
+    with make_context():
+        _, kernel, strategy, _ = BACKEND._kernel(mlir.Module.parse(text), Target.parse(TARGET), frozenset())
+        assert strategy.name == "matrices"
+        others, *_, (rows, height) = [(extent.static, piece) for extent, piece in strategy.workgroups]
+        assert others == (1, 1) and rows == images * places * places
+        grid = [-(-extent.static // piece) for extent, piece in strategy.workgroups]
+        workgroups.run(str(kernel), buffers, (grid[0], grid[1], grid[2]), 32)
+    got = buffers[2].view(np.float32).reshape(want.shape)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())

@@ -14,10 +14,10 @@ from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.gpu.interface import MATRIX_ELEMENT, Interface
-from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, is_deep, staged_groups
+from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, Side, is_deep, staged_groups
 from eyas.codegen.gpu.matrix_tile import POINTS, Fragments, MatrixTile
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.staged_tile import Operand, operands_of
+from eyas.codegen.gpu.staged_tile import moves, operands_of
 from eyas.codegen.gpu.strategies.base import check_powers_of_two
 from eyas.codegen.gpu.strategies.contraction import Contraction, product_loops
 from eyas.ir.values import element_bytes
@@ -46,6 +46,8 @@ class MatrixKnobs:
     threads: int
     subgroup: int
     """Threads of a subgroup."""
+    parts: int
+    """Subgroups that have the same tile and share its sum."""
     columns: int
     """Subgroups of a workgroup side by side along the columns; the others are along the rows."""
     row_fragments: int
@@ -57,9 +59,22 @@ class MatrixKnobs:
     fragment_depth: int
     buffers: int
     """Of shared memory: with two, one is filled while the other is read."""
+    in_flight: int
+    """Steps of `depth` whose elements are on their way from memory to registers."""
     band: int
     """Workgroups that are next to each other along the rows before those along the columns follow, so that caches have
     what they read."""
+
+
+@dataclass(frozen=True)
+class MatrixLoops:
+    """The factors of a product (rows, columns), and the loops of its nest: rows are all those along which the columns'
+    factor stays the same, such as images, lines and places of a convolution."""
+
+    factors: tuple[Access, Access]
+    rows: tuple[int, ...]
+    column: int
+    others: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -84,9 +99,9 @@ class Matrices(Contraction):
         if not shapes:
             return f"no matrix instructions for {types[0]}"
         shape = max(shapes, key=lambda one: one.rows * one.columns * one.depth)
-        loops = product_loops(nest)
-        assert not isinstance(loops, str) and loops.row is not None
-        rows, columns = (nest.loops[loop].static or _UNKNOWN_ROWS for loop in (loops.row, loops.column))
+        loops = matrix_loops(nest)
+        rows, columns = (product([nest.loops[loop] for loop in side]).static or _UNKNOWN_ROWS
+                         for side in (loops.rows, (loops.column,)))  # fmt: skip
         others = product([nest.loops[loop] for loop in loops.others]).static or 1
         depth = max(shape.depth, _DEPTH_BYTES // element_bytes(element))
         if 2 * rows <= shape.rows or 2 * columns <= shape.columns:
@@ -94,8 +109,8 @@ class Matrices(Contraction):
         best = None
         for (down, across), (row_fragments, column_fragments) in _TILES:
             knobs = MatrixKnobs(
-                down * across * target.subgroup, target.subgroup, across, row_fragments, column_fragments, depth,
-                shape.rows, shape.columns, shape.depth, 2, _BAND,
+                down * across * target.subgroup, target.subgroup, 1, across, row_fragments, column_fragments, depth,
+                shape.rows, shape.columns, shape.depth, 2, 1, _BAND,
             )  # fmt: skip
             if shared_bytes(nest, knobs) > target.workgroup_bytes:
                 knobs = replace(knobs, buffers=1)
@@ -118,45 +133,46 @@ class Matrices(Contraction):
 
     @classmethod
     def check(cls, kernel: Kernel, knobs: MatrixKnobs) -> str | None:  # type: ignore[override]
-        names = ("threads", "subgroup", "columns", "fragment_rows", "fragment_columns", "fragment_depth")
+        names = ("threads", "subgroup", "parts", "columns", "fragment_rows", "fragment_columns", "fragment_depth")
         if (problem := check_powers_of_two(**{name: getattr(knobs, name) for name in names})) is not None:
             return problem
-        if knobs.threads % (knobs.subgroup * knobs.columns):
-            return f"threads is {knobs.threads}; it must be a multiple of subgroup * columns"
+        if knobs.threads % (knobs.subgroup * knobs.parts * knobs.columns):
+            return f"threads is {knobs.threads}; it must be a multiple of subgroup * parts * columns"
         for name in ("row_fragments", "column_fragments"):
             if not 1 <= getattr(knobs, name) <= 16:
                 return f"{name} is {getattr(knobs, name)}; it must be 1 to 16"
         shape = knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth
         if (problem := why_not_shape(shape, knobs.subgroup, operand_element(kernel.nests[0]))) is not None:
             return f"fragment_rows is {knobs.fragment_rows}; {problem}"
-        if not 1 <= knobs.depth <= 256 or knobs.depth % knobs.fragment_depth:
-            return f"depth is {knobs.depth}; it must be a multiple of fragment_depth, and at most 256"
+        if not 1 <= knobs.depth <= 512 or knobs.depth % (knobs.parts * knobs.fragment_depth):
+            return f"depth is {knobs.depth}; it must be a multiple of parts * fragment_depth, and at most 512"
         if knobs.buffers not in (1, 2):
             return f"buffers is {knobs.buffers}; it must be 1 or 2"
+        if not 1 <= knobs.in_flight <= 4:
+            return f"in_flight is {knobs.in_flight}; it must be 1 to 4"
         if not 1 <= knobs.band <= 64:
             return f"band is {knobs.band}; it must be 1 to 64"
         return None
 
     @property
+    def loops(self) -> MatrixLoops:  # type: ignore[override]
+        return matrix_loops(self.kernel.nests[0])
+
+    @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:
         nest, loops = self.kernel.nests[0], self.loops
-        assert loops.row is not None
         height, width = tile_of(self.knobs)
-        others = product([nest.loops[loop] for loop in loops.others])
-        return [(others, 1), (nest.loops[loops.column], width), (nest.loops[loops.row], height)]
+        others, rows = (product([nest.loops[loop] for loop in some]) for some in (loops.others, loops.rows))
+        return [(others, 1), (nest.loops[loops.column], width), (rows, height)]
 
     def emit(self, interface: Interface) -> None:
         at, memory, nest, knobs = interface, Memory(self.kernel, interface), self.kernel.nests[0], self.knobs
         loops = self.loops
-        found = operands_of(nest, loops.row, loops.column)
-        assert not isinstance(found, str) and loops.row is not None
         height, width = tile_of(knobs)
-        corner = self._corner(memory)
-        rows, columns = Operand(found[0], loops.row, height), Operand(found[1], loops.column, width)
-        shape = (knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth)
-        fragments = Fragments(knobs.subgroup, knobs.columns, knobs.row_fragments, knobs.column_fragments, shape)
+        sides = Side(loops.factors[0], loops.rows, height), Side(loops.factors[1], (loops.column,), width)
         at.function.attributes[MATRIX_ELEMENT] = mlir.TypeAttr.get(operand_element(nest))
-        tile = MatrixTile(memory, nest, rows, columns, knobs.depth, corner, fragments, knobs.buffers)
+        buffers = knobs.buffers, knobs.in_flight
+        tile = MatrixTile(memory, nest, sides, knobs.depth, self._corner(memory), fragments_of(knobs), *buffers)
 
         def run(number: mlir.Value) -> None:
             indices = self._other_indices(memory, number)
@@ -184,29 +200,40 @@ class Matrices(Contraction):
         return arith.CeilDivUIOp(memory.size(extent), memory.at.index(piece)).result
 
 
+def matrix_loops(nest: Nest) -> MatrixLoops:
+    """Of a nest that `why_no_matrices` has nothing against."""
+    loops = product_loops(nest)
+    assert not isinstance(loops, str) and loops.row is not None
+    factors = operands_of(nest, loops.row, loops.column)
+    assert not isinstance(factors, str)
+    rows = tuple(loop for loop in nest.parallel if loop != loops.column and not moves(factors[1], loop))
+    others = tuple(loop for loop in nest.parallel if loop != loops.column and loop not in rows)
+    return MatrixLoops(factors, rows, loops.column, others)
+
+
 def tile_of(knobs: MatrixKnobs) -> tuple[int, int]:
     """Rows and columns that a workgroup computes."""
-    down = knobs.threads // knobs.subgroup // knobs.columns
-    height = down * knobs.row_fragments * knobs.fragment_rows
-    return height, knobs.columns * knobs.column_fragments * knobs.fragment_columns
+    of = fragments_of(knobs)
+    return of.down * of.rows * of.shape[0], of.across * of.columns * of.shape[1]
+
+
+def fragments_of(knobs: MatrixKnobs) -> Fragments:
+    down = knobs.threads // knobs.subgroup // knobs.parts // knobs.columns
+    shape = (knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth)
+    counts = knobs.row_fragments, knobs.column_fragments
+    return Fragments(knobs.subgroup, knobs.parts, down, knobs.columns, *counts, shape)
 
 
 def shared_bytes(nest: Nest, knobs: MatrixKnobs) -> int:
     """What the operands take in shared memory, or the fragments that are finished."""
-    loops = product_loops(nest)
-    assert not isinstance(loops, str)
-    found, sum_ = operands_of(nest, loops.row, loops.column), nest.statements[0].reductions[-1]
-    assert not isinstance(found, str)
+    loops, sum_ = matrix_loops(nest), nest.statements[0].reductions[-1]
     element = operand_element(nest)
-    sides = zip(found, tile_of(knobs), (knobs.fragment_rows, knobs.fragment_columns), strict=True)
+    sides = zip(loops.factors, tile_of(knobs), (knobs.fragment_rows, knobs.fragment_columns), strict=True)
     operands = sum(
         staged_groups(extent, knobs.depth, fragment, element, is_deep(access, sum_))
         for access, extent, fragment in sides
     )
-    shape = (knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth)
-    fragments = Fragments(knobs.subgroup, knobs.columns, knobs.row_fragments, knobs.column_fragments, shape)
-    finished = knobs.threads // knobs.subgroup * fragments.finished
-    return GROUP_BYTES * max(knobs.buffers * operands, finished)
+    return GROUP_BYTES * max(knobs.buffers * operands, fragments_of(knobs).finished)
 
 
 def why_not_shape(shape: tuple[int, int, int], subgroup: int, element: mlir.Type) -> str | None:
