@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,6 +24,7 @@ from benchmarks.gpu_models import MODELS
 from benchmarks.models import batched, flat, relative_error
 from benchmarks.timing import interleave
 
+WARM_UP_SECONDS = 0.5
 TOLERANCE = {"f32": 1e-4, "f16": 2e-2}
 """The largest difference from PyTorch's f32 over the largest value of a result."""
 
@@ -61,6 +63,15 @@ class Row:
         return self.error <= max(TOLERANCE[self.setting.precision], 2 * self.torch_error)
 
 
+def share_cpus(jobs: int, number: Any) -> None:
+    """Leaves a process its part of the CPUs; the next one counts on."""
+    cpus = sorted(os.sched_getaffinity(0))
+    with number.get_lock():
+        mine = number.value
+        number.value += 1
+    os.sched_setaffinity(0, {cpus[at] for at in range(len(cpus)) if at % min(jobs, len(cpus)) == mine % len(cpus)})
+
+
 def compile_setting(setting: Setting, folder: Path, disable: Sequence[str] = ()) -> float:
     """Writes a module; returns how long that took. Runs in a process of its own."""
     import eyas
@@ -84,6 +95,7 @@ def measure(setting: Setting, folder: Path, turns: int) -> tuple[Row, Any, list[
     module = eyas.load(setting.file(folder))
     inside = tree_map(lambda leaf: module.device.put(leaf.contiguous()), (one.args, dict(one.kwargs)))
     place = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
     def on_torch(type_: torch.dtype) -> Callable[[], Any]:
         def convert(leaf: torch.Tensor) -> torch.Tensor:
@@ -111,6 +123,10 @@ def measure(setting: Setting, folder: Path, turns: int) -> tuple[Row, Any, list[
     theirs = exact if setting.precision == "f32" else on_torch(torch.float16)
     wanted = numbers(exact())
     error = max(relative_error(flat(module(*one.args, **one.kwargs)), wanted) for _ in range(2))
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < WARM_UP_SECONDS:  # clocks of an idle GPU are low
+        ours()
+        theirs()
     times = interleave({"ours": ours, "torch": theirs}, turns)
     row = Row(
         setting,
@@ -152,6 +168,7 @@ def main() -> int:
     parser.add_argument("--batches", default="1,16", help="comma-separated")
     parser.add_argument("--precisions", default="f32,f16", help="comma-separated")
     parser.add_argument("--jobs", type=int, default=1, help="processes that compile")
+    parser.add_argument("--limit", type=float, default=None, help="seconds after which no more is compiled")
     parser.add_argument("--turns", type=int, default=5, help="how often each engine's turn comes")
     parser.add_argument("--table", type=int, default=0, metavar="N", help="print the N slowest kernels of each")
     parser.add_argument("--disable", default="", help="comma-separated passes and strategies to leave out")
@@ -167,12 +184,22 @@ def main() -> int:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="eyas-bench-") as scratch:
         folder, begin = Path(scratch), time.perf_counter()
-        with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
-            compiled = {one: pool.submit(compile_setting, one, folder, disable) for one in settings}
-        print(f"compiled in {time.perf_counter() - begin:.0f} s with {options.jobs} processes", flush=True)
-        for setting, future in compiled.items():
+        processes = get_context("spawn")
+        counter = processes.Value("i", 0)
+        pool = ProcessPoolExecutor(options.jobs, processes, share_cpus, (options.jobs, counter))
+        compiled = {one: pool.submit(compile_setting, one, folder, disable) for one in settings}
+        wait(compiled.values(), timeout=options.limit)
+        ready = [one for one, future in compiled.items() if future.done()]
+        for process in list((pool._processes or {}).values()):
+            process.terminate()  # what takes too long is given up, so that nothing runs beside what is timed
+        pool.shutdown(cancel_futures=True)
+        seconds = f"{time.perf_counter() - begin:.0f} s"
+        print(f"{len(ready)} of {len(settings)} compiled in {seconds} with {options.jobs} processes", flush=True)
+        for setting in settings:
             try:
-                future.result()
+                if setting not in ready:
+                    raise TimeoutError(f"not compiled in {options.limit} s")
+                compiled[setting].result()
                 row, module, inputs = measure(setting, folder, options.turns)
             except Exception as error:  # of any model; the others go on
                 rows.append(Row(setting, reason=f"{type(error).__name__}: {str(error)[:300]}"))

@@ -16,9 +16,11 @@ from eyas.codegen.gpu.strategies.rows import Rows
 from eyas.codegen.gpu.strategies.scan import Scan
 from eyas.codegen.gpu.strategies.scatter import Scatter
 from eyas.codegen.gpu.strategies.sort import Sort
+from eyas.codegen.gpu.strategies.transforms import Transforms
 from eyas.codegen.gpu.strategies.transposes import Transposes
 
 STRATEGIES: Sequence[type[Strategy]] = (
+    Transforms,
     Matrices,
     Products,
     Contraction,
