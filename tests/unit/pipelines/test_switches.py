@@ -132,6 +132,7 @@ LOWERING = {
     "note-work",
     "verify-schedules",
     "compile-executables",
+    "split-bindings",
     "convert-hal-to-vm",
 }
 """Steps without which there is no program. Whatever else a phase has must have a switch, so that it can be blamed."""
