@@ -188,6 +188,6 @@ $(VENV)/.zoo $(VENV)/.wild: $(VENV)/.%: $(VENV)/.dependencies
 	  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$*"])')
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(wildcard src/eyas/module/*isa*.py) $(C_SOURCES)
+$(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(wildcard src/eyas/module/*isa*.py) src/eyas/module/dtypes.py $(C_SOURCES)
 	$(RUN) $(PIP) install -q --no-deps --no-build-isolation -e .
 	touch $@
