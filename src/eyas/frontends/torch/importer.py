@@ -23,7 +23,7 @@ from eyas.frontends.contract import finish, keep_early_text, lower, prepare_cont
 from eyas.frontends.states import bind_states
 from eyas.frontends.torch.at_zero import cancel_factors, exclude_zeros
 from eyas.frontends.torch.complex import split_complex
-from eyas.frontends.torch.decompositions import decomposition_table
+from eyas.frontends.torch.decompositions import decompose, decomposition_table
 from eyas.frontends.torch.effects import drop_tokens
 from eyas.frontends.torch.exported import export_model, first_line
 from eyas.frontends.torch.fallback import MOST_RETRIES, with_fallback
@@ -119,7 +119,7 @@ def _import_exported(
         warnings.simplefilter("ignore")
         try:
             with views_may_copy(exported), own_shapes():
-                program = exported.run_decompositions(dict(table))
+                program = decompose(exported, table)
             drop_tokens(program)
             drop_vain_checks(program)
             exclude_zeros(program, exported)
