@@ -80,10 +80,14 @@ def differences(
 
 
 def choice(condition: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """The importer folds a choice between a value and itself to that value, without the condition's shape."""
-    if one is not other:
-        return NotImplemented
-    return one.expand(torch.broadcast_shapes(condition.shape, one.shape)).clone()
+    """The importer folds a choice between a value and itself to that value, without the condition's shape. What has
+    another shape than the result may turn out to be one value."""
+    shape = torch.broadcast_shapes(condition.shape, one.shape, other.shape)
+    if one is other:
+        return one.expand(shape).clone()
+    if one.dim() == other.dim() == 0 and shape:
+        return torch.where(condition, one.expand(shape), other)
+    return NotImplemented
 
 
 def repeat(x: Tensor, repeats: Sequence[int]) -> Tensor:

@@ -124,6 +124,9 @@ def _runs(
     x: Tensor, shape: Sequence[int], return_inverse: bool, return_counts: bool, dim: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     rows = x.movedim(dim, 0)
+    if rows.dim() == 1 and isinstance(rows.shape[0], int) and not rows.shape[0]:
+        none = x.new_empty(0, dtype=torch.int64)
+        return x.clone(), none.reshape(shape) if return_inverse else none, none
     rows = rows.reshape(rows.shape[0], -1)
     differs = (rows[1:] != rows[:-1]).any(1)
     begins = torch.cat([torch.ones_like(rows[:1, 0], dtype=torch.bool), differs])
