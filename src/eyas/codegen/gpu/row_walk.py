@@ -1,7 +1,7 @@
 """Goes through the nests of a row with its elements in the registers of the threads that share it.
 
-A thread has *pieces* of a row, each some neighbours, which it loads and stores in vectors. Where all pieces are in
-registers at once, a row is read once, whatever its nests do with it. A longer row is gone through piece by piece, once
+A thread has *pieces* of a row, each some neighbours, which it loads and stores in vectors. Those that it holds in
+registers are read once, whatever the nests do with them. Through the rest of a longer row it goes again and again, once
 for each sum and once more for what is written, and what nests hand to each other is made again each time: nothing of it
 is ever in memory, so that a row may be as long as it likes.
 """
@@ -42,7 +42,7 @@ class Piece:
 
 class RowWalk:
     """One row, whose indices along the shared loops are `shared`; `exists` unless it is beyond the last one. A thread
-    has `pieces` of it at a time."""
+    keeps the first `held` of its pieces, and has `pieces` of the others at a time."""
 
     def __init__(
         self,
@@ -52,10 +52,17 @@ class RowWalk:
         team: Team,
         shared: Sequence[mlir.Value],
         exists: mlir.Value | None,
+        held: int,
         pieces: int,
     ):
         self.kernel, self.plan, self.memory, self.team = kernel, plan, memory, team
         self.at, self.shared, self.exists, self.pieces = memory.at, list(shared), exists, pieces
+        groups = plan.groups.static
+        total = None if groups is None else -(-groups // team.size)
+        self.is_whole = total is not None and total <= held
+        """Whether the held pieces are all there are."""
+        self.begin = 0 if total is None else min(held, total)
+        """The first piece that is not held."""
         self.numbers: dict[Storage, Lanes] = {}
         """What is known of the row as a whole."""
         self.stores: list[Callable[[], None]] = []
@@ -66,13 +73,11 @@ class RowWalk:
         self.first, self.stride = self._places()
 
     def emit(self) -> None:
-        total = self._total
-        if total is not None and total <= self.pieces:
-            held = [self._piece(self.at.index(number), number) for number in range(total)]
-            for number, nest in enumerate(self.kernel.nests):
-                self._pass(number, nest, held)
-        else:
-            self._emit_again_and_again()
+        held = [self._piece(self.at.index(number), number) for number in range(self.begin)]
+        for number, nest in enumerate(self.kernel.nests):
+            self._pass(number, nest, held)
+        if not self.is_whole:
+            self._write_again()
         self._store_numbers()
 
     def _store_numbers(self) -> None:
@@ -92,98 +97,79 @@ class RowWalk:
         elif role is Role.ROW:
             self._finish(nest, [])
         else:
-            tile = PieceTile(self, nest)
-            joint = _joint(nest)
+            tile, joint = PieceTile(self, nest), _joint(nest)
             self._load_ahead(nest, held)
             share = self._share(tile, joint, held, self._start(tile, joint))
-            self._join(tile, joint, share)
+            self._join(tile, joint, share if self.is_whole else self._sum_again(number, tile, joint, share))
 
     # --- rows that do not fit into registers --------------------------------------------------------------------------
 
-    def _emit_again_and_again(self) -> None:
+    def _sum_again(self, number: int, tile: PieceTile, joint: Joint, share: list[Lanes]) -> list[Lanes]:
+        """A share with the pieces that are not held."""
+        nests, outputs = self.kernel.nests, len(share[0])
+
+        def by_lane(values: list[mlir.Value]) -> list[Lanes]:
+            return [values[first : first + outputs] for first in range(0, len(values), outputs)]
+
+        def run(passing: list[Piece], carried: list[mlir.Value]) -> list[mlir.Value]:
+            for one in (*self.plan.feeds[number], number):
+                self._load_ahead(nests[one], passing)
+            for one in self.plan.feeds[number]:
+                self._points(nests[one], passing, stores=False)
+            return _flat(self._share(tile, joint, passing, by_lane(carried)))
+
+        return by_lane(self._walk(_flat(share), run))
+
+    def _write_again(self) -> None:
+        """What nests write of the pieces that are not held."""
         nests, plan = self.kernel.nests, self.plan
-        for number, nest in enumerate(nests):
-            if plan.roles[number] is Role.ROW:
-                self._finish(nest, [])
-            elif plan.roles[number] is Role.SUM:
-                self._sum_again(number, nest)
         last = [number for number, nest in enumerate(nests) if plan.roles[number] is Role.POINTS and _writes(nest)]
-        if not last:
-            return
         needed = sorted({one for number in last for one in (*plan.feeds[number], number)})
 
-        def run(held: list[Piece], carried: list[mlir.Value]) -> list[mlir.Value]:
+        def run(passing: list[Piece], carried: list[mlir.Value]) -> list[mlir.Value]:
             for number in needed:
-                self._load_ahead(nests[number], held)
+                self._load_ahead(nests[number], passing)
             for number in needed:
-                self._points(nests[number], held, stores=False)
-            for piece in held:
+                self._points(nests[number], passing, stores=False)
+            for piece in passing:
                 self._flush(piece)
             return carried
 
-        self._walk([], run)
-
-    def _sum_again(self, number: int, nest: Nest) -> None:
-        tile, joint, nests = PieceTile(self, nest), _joint(nest), self.kernel.nests
-        first = self._start(tile, joint)
-
-        def run(held: list[Piece], carried: list[mlir.Value]) -> list[mlir.Value]:
-            share = [carried[lane * len(first[0]) :][: len(first[0])] for lane in range(len(first))]
-            for one in (*self.plan.feeds[number], number):
-                self._load_ahead(nests[one], held)
-            for one in self.plan.feeds[number]:
-                self._points(nests[one], held, stores=False)
-            for piece in held:
-                piece.stores.clear()  # only the last time around
-            return _flat(self._share(tile, joint, held, share))
-
-        final = self._walk(_flat(first), run)
-        self._join(tile, joint, [final[lane * len(first[0]) :][: len(first[0])] for lane in range(len(first))])
+        if last:
+            self._walk([], run)
 
     def _walk(self, carried: list[mlir.Value], run: Callable) -> list[mlir.Value]:
-        """Runs code for all pieces, so many at a time: first for those that are surely inside of the row."""
-        at, memory, team = self.at, self.memory, self.team
-        groups = memory.size(self.plan.groups)
-        whole = self.plan.groups.static
-        if not self.plan.in_order:
-            count = arith.DivUIOp(groups, at.index(team.size * self.pieces)).result
-            known = None if whole is None else whole // (team.size * self.pieces)
-        else:
-            # Only where they come out even are all pieces of all threads inside.
-            known = whole // team.size // self.pieces if whole is not None and whole % team.size == 0 else 0
-            count = at.index(known)
-        if known is None or known:
-            carried = self._rounds(at.index(0), count, at.index(1), carried, lambda one, values: run(
-                [self._piece(arith.AddIOp(arith.MulIOp(one, at.index(self.pieces)).result, at.index(number)).result)
-                 for number in range(self.pieces)], values))  # fmt: skip
-        if known is not None and whole is not None:
-            rest = -(-whole // team.size) - known * self.pieces
-            if rest <= self.pieces:
-                if rest:
-                    begin = known * self.pieces
-                    carried = run([self._piece(at.index(begin + one), begin + one) for one in range(rest)], carried)
-                return carried
-        low = arith.MulIOp(count, at.index(self.pieces)).result
-        high = arith.CeilDivUIOp(groups, at.index(team.size)).result
-        return self._rounds(
-            low, high, at.index(1), carried, lambda one, values: run([self._piece(one, guarded=True)], values)
-        )
+        """Runs code for all pieces that are not held, so many at a time: first for those that are surely inside of the
+        row."""
+        at, memory, size, begin, pieces = self.at, self.memory, self.team.size, self.begin, self.pieces
+        groups, whole = memory.size(self.plan.groups), self.plan.groups.static
+        known = None if whole is None else max(0, whole // size - begin) // pieces
+        if self.plan.in_order and (whole is None or whole % size):
+            known = 0  # only where they come out even are all pieces of all threads inside
+        count = arith.DivUIOp(groups, at.index(size * pieces)).result if known is None else at.index(known)
 
-    def _rounds(
-        self, low: mlir.Value, high: mlir.Value, step: mlir.Value, carried: list[mlir.Value], run: Callable
-    ) -> list[mlir.Value]:
-        loop = scf.ForOp(low, high, step, carried)
+        def several(number: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+            first = memory.multiply(number, pieces)
+            return run([self._piece(memory.add(first, at.index(begin + one))) for one in range(pieces)], values)
+
+        if known is None or known:
+            carried = self._rounds(at.index(0), count, carried, several)
+        if known is not None and whole is not None:
+            first, total = begin + known * pieces, -(-whole // size)
+            if total - first <= pieces:
+                rest = [self._piece(at.index(one), one) for one in range(first, total)]
+                return run(rest, carried) if rest else carried
+        low = memory.add(memory.multiply(count, pieces), at.index(begin))
+        high = arith.CeilDivUIOp(groups, at.index(size)).result
+        return self._rounds(low, high, carried, lambda one, values: run([self._piece(one, guarded=True)], values))
+
+    def _rounds(self, low: mlir.Value, high: mlir.Value, carried: list[mlir.Value], run: Callable) -> list[mlir.Value]:
+        loop = scf.ForOp(low, high, self.at.index(1), carried)
         with mlir.InsertionPoint(loop.body):
             scf.YieldOp(run(loop.induction_variable, list(loop.inner_iter_args)))
         return list(loop.results)
 
     # --- pieces -------------------------------------------------------------------------------------------------------
-
-    @property
-    def _total(self) -> int | None:
-        """Pieces that each thread has of a row."""
-        groups = self.plan.groups.static
-        return None if groups is None else -(-groups // self.team.size)
 
     def _places(self) -> tuple[mlir.Value, int]:
         """Where a thread's first piece is, and how far apart they are: side by side with those of all other threads,
