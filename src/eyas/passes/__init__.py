@@ -52,6 +52,7 @@ PASSES: dict[str, str] = {
     "verify-schedules": "passes.codegen.verify_schedules",
     "unify-dimensions": "passes.dispatch.unify_dimensions",
     "select-strategies": "passes.hal.select_strategies",
+    "split-bindings": "passes.codegen.split_bindings",
     "split-concats": "passes.dispatch.split_concats",
     "tie-shapes": "passes.dispatch.tie_shapes",
     "convert-dynamic-views": "passes.input.convert_dynamic_views",

@@ -196,6 +196,7 @@ def _codegen(options: Options) -> list[Pass | Upstream]:
         # What was noted may have been edited since, or lies in a dump of another day.
         _make("verify-schedules", target=str(options.target)),
         _make("compile-executables", **_strategies(options)),
+        _make("split-bindings", target=options.target),
     ]
 
 

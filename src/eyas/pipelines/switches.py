@@ -46,6 +46,7 @@ WITHOUT = {
     "expand-math": "math functions are libm's",
     "optimize-llvm": "code is generated as it was lowered",
     "matrices": "for GPUs: `contraction` serves products of f16 and of bytes too, without matrix instructions",
+    "products": "for GPUs: `contraction` serves all products, without shared memory",
     "columns": "for GPUs: sums down columns have a thread for each of them, or read far apart",
     "transposes": "for GPUs: what changes the order of loops reads or writes far apart",
     "scan": "for GPUs: running sums are plain loops of one workgroup",

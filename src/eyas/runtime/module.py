@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from eyas.errors import CallError, ModuleError, UsageError
-from eyas.module.program import RANDOM_STATE, Signature, Symbol, TensorSpec
+from eyas.module.signature import RANDOM_STATE, Signature, Symbol, TensorSpec
 from eyas.runtime import _core, safetensors
 from eyas.runtime.calls import Calls, EntryPoint, Function
 from eyas.runtime.device import Device, as_device, device_for

@@ -15,6 +15,7 @@ from functools import cmp_to_key
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
+from eyas.codegen.common.segments import segments_of
 from eyas.codegen.common.traffic import held_bytes
 from eyas.dialects import flow
 from eyas.ir.structured import is_elementwise
@@ -265,9 +266,12 @@ class Forming:
             return "its producer runs alone"
         if self.dependencies.are_apart(group.ops[0], op):
             return "it also needs a later result that depends on the same producer"
-        if len(group.tensors | _tensors_of(op)) > self.max_tensors:
+        if self._bindings_of(group.tensors | _tensors_of(op)) > self.max_tensors:
             return f"the dispatch would have more than {self.max_tensors} tensors"
         return _why_not_fit(op, role, group, self.target)
+
+    def _bindings_of(self, tensors: set[mlir.Value]) -> int:
+        return sum(segments_of(value.type, self.target) if is_tensor(value) else 1 for value in tensors)
 
     def _merge_siblings(self, op: mlir.Operation, joined: Group) -> None:
         """Groups of elementwise ops that one op brings together run as one: `a * b + c * d` stores nothing between."""
@@ -279,7 +283,7 @@ class Forming:
             merged = _in_order(joined.ops + other.ops)
             extracted = {defining_op(value) for member in merged for value in _extracted_tensors(member)}
             tensors = joined.tensors | other.tensors
-            if len(_bound_tensors(merged, tensors)) > self.max_tensors or extracted & set(merged):
+            if self._bindings_of(_bound_tensors(merged, tensors)) > self.max_tensors or extracted & set(merged):
                 continue
             if self.dependencies.are_apart(joined.ops[0], other.ops[0]):
                 continue

@@ -11,14 +11,18 @@ from eyas.codegen.gpu.strategies.contraction import Contraction
 from eyas.codegen.gpu.strategies.loops import Loops
 from eyas.codegen.gpu.strategies.matrices import Matrices
 from eyas.codegen.gpu.strategies.points import Points
+from eyas.codegen.gpu.strategies.products import Products
 from eyas.codegen.gpu.strategies.rows import Rows
 from eyas.codegen.gpu.strategies.scan import Scan
 from eyas.codegen.gpu.strategies.scatter import Scatter
 from eyas.codegen.gpu.strategies.sort import Sort
+from eyas.codegen.gpu.strategies.transforms import Transforms
 from eyas.codegen.gpu.strategies.transposes import Transposes
 
 STRATEGIES: Sequence[type[Strategy]] = (
+    Transforms,
     Matrices,
+    Products,
     Contraction,
     Attention,
     Columns,
