@@ -9,35 +9,20 @@ is ever in memory, so that a row may be as long as it likes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
 
-from eyas.codegen.common.emission.tile_loads import Block, TileLoads
+from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.joint import Joint, placed_joint_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Storage
 from eyas.codegen.common.sizes import ZERO, Size
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode
+from eyas.codegen.gpu.row_pieces import Lanes, Piece, PieceTile, can_keep
 from eyas.codegen.gpu.row_plan import Role, RowPlan
 from eyas.codegen.gpu.shuffle import can_shuffle
 from eyas.codegen.gpu.team import Team
-from eyas.codegen.gpu.thread_tile import ThreadLoads, ThreadTile
-
-Lanes = list[mlir.Value]
-"""A value for each neighbour of a piece, or one for all."""
-
-
-@dataclass
-class Piece:
-    """Neighbours of a row that one thread has: group `number`, which is a part of the row only where `inside` holds."""
-
-    number: mlir.Value
-    inside: mlir.Value | None
-    made: dict[Storage, Lanes] = field(default_factory=dict)
-    loaded: dict[tuple, Lanes] = field(default_factory=dict)
-    stores: list[Callable[[], None]] = field(default_factory=list)
 
 
 class RowWalk:
@@ -213,7 +198,7 @@ class RowWalk:
             for access in (one for statement in nest.statements for one in statement.inputs if isinstance(one, Access)):
                 own = any(stride != ZERO for stride in access.strides[shared:])
                 of_row = own and (not shared or any(stride != ZERO for stride in access.strides[:shared]))
-                if of_row and _can_keep(access) and not self.is_made(access.storage):
+                if of_row and can_keep(access) and not self.is_made(access.storage):
                     for lane in range(self.plan.points):
                         loads.get(access, 0, lane)
 
@@ -275,86 +260,6 @@ class RowWalk:
         self.stores += piece.stores
 
 
-class PieceTile(ThreadTile):
-    """The statements of a nest for one piece of a row."""
-
-    def __init__(self, walk: RowWalk, nest: Nest):
-        lane = len(nest.loops) - 1 if len(nest.loops) > walk.plan.shared else None
-        super().__init__(walk.memory, nest, lane_loop=lane)
-        self.walk = walk
-        self.piece: Piece | None = None
-
-    def run_piece(self, piece: Piece) -> None:
-        self.piece = piece
-        self.run(self.walk.block(self.nest, piece))
-
-    def run_row(self, piece: Piece, sums: Lanes) -> None:
-        """The statements after the first, whose `sums` are known; all of them, where there are none."""
-        self.piece, made = piece, {}
-        block = self._row_block()
-        statements = self.nest.statements
-        if sums:
-            self._keep(0, statements[0], block, [[[one]] for one in sums], made)
-        for position, statement in list(enumerate(statements))[1 if sums else 0 :]:
-            loads = self._loads(block)
-            tiles = self._apply(statement, block, loads, made, self._initial(statement, block, loads))
-            self._keep(position, statement, block, tiles, made)
-
-    def olds(self) -> Lanes:
-        """What a sum is added to."""
-        self.piece = Piece(self.at.index(0), None)
-        block = self._row_block()
-        return [old[0][0] for old in self._initial(self.nest.statements[0], block, self._loads(block))]
-
-    def sum_piece(self, piece: Piece, share: list[Lanes]) -> list[Lanes]:
-        """The first statement with each neighbour added to its own sums."""
-        self.piece, first = piece, self.nest.statements[0]
-        block = self.walk.block(self.nest, piece)
-        olds = [[[lane[output] for lane in share]] for output in range(len(share[0]))]
-        results = self._apply(first, block, self._loads(block), {}, olds)
-        return [[results[output][0][lane] for output in range(len(results))] for lane in range(len(share))]
-
-    def loads_of(self, piece: Piece) -> PieceLoads:
-        self.piece = piece
-        return self._loads(self.walk.block(self.nest, piece))
-
-    def _row_block(self) -> Block:
-        own = len(self.nest.loops) - self.walk.plan.shared
-        return Block([*self.walk.shared, *[None] * own], 1, 1, None)
-
-    def _loads(self, block: Block, outer: TileLoads | None = None) -> PieceLoads:
-        assert self.piece is not None
-        return PieceLoads(self, block, outer, self.piece, self.walk.numbers)
-
-    def _store(self, access: Access, block: Block, values: list[Lanes]) -> None:
-        assert self.piece is not None
-        self.piece.made[access.storage] = values[0]
-        if access.storage.binding is not None:
-            self.piece.stores.append(lambda: self._store_all(access, block, values))
-
-
-class PieceLoads(ThreadLoads):
-    """Loads of a piece: what was made or loaded before is in registers."""
-
-    def __init__(
-        self, tile: PieceTile, block: Block, outer: TileLoads | None, piece: Piece, numbers: dict[Storage, Lanes]
-    ):
-        super().__init__(tile.context, block, outer, None)
-        self.nest, self.piece, self.numbers = tile.nest, piece, numbers
-
-    def get(self, access: Access, row: int, vector: int) -> mlir.Value:
-        made = self.piece.made.get(access.storage) or self.numbers.get(access.storage)
-        if made is not None:
-            return made[vector if len(made) > 1 else 0]
-        if not _can_keep(access):
-            return super().get(access, row, vector)
-        key = (self.nest.loops, access.storage, access.offset, access.strides)
-        lanes = self.block.vectors if self._depends(access, self.lane_loop) else 1
-        if key not in self.piece.loaded:
-            self.piece.loaded[key] = [super(PieceLoads, self).get(access, row, lane) for lane in range(lanes)]
-        return self.piece.loaded[key][vector if lanes > 1 else 0]
-
-
 def with_condition(conditions: Sequence[mlir.Value], run: Callable[[], object]) -> None:
     """Runs code where all of some conditions hold."""
     if not conditions:
@@ -376,11 +281,6 @@ def _joint(nest: Nest) -> Joint:
 def _writes(nest: Nest) -> bool:
     outputs = [one for statement in nest.statements for one in statement.outputs if one is not None]
     return any(one.storage.binding is not None for one in outputs)
-
-
-def _can_keep(access: Access) -> bool:
-    """Whether an access has no conditions, so that where it reads from says what it reads."""
-    return not access.guards and access.otherwise is None
 
 
 def _flat(share: list[Lanes]) -> list[mlir.Value]:
