@@ -85,6 +85,7 @@ vmvx-runtime-size: venv  ## links a program that runs bytecode alone, static and
 
 test-all: test test-oldest-torch  ## `make test`, what takes longer, the wheel with its extras, and every conformance list
 	$(RUN) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m long $(ARGS)
+	$(RUN) EYAS_TEST_WAYS=all $(BIN)/python -m pytest -n auto --maxprocesses 4 tests/e2e/kernels tests/e2e/test_windows.py
 	$(MAKE) test-wheel ARGS='--extras compiler,torch'
 	$(MAKE) conformance-jax conformance-onnx conformance-torch-ops conformance-zoo
 
@@ -193,6 +194,6 @@ $(VENV)/.zoo $(VENV)/.wild: $(VENV)/.%: $(VENV)/.dependencies
 	  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$*"])')
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(wildcard src/eyas/module/*isa*.py) $(C_SOURCES)
+$(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(wildcard src/eyas/module/*isa*.py) src/eyas/module/dtypes.py $(C_SOURCES)
 	$(RUN) $(PIP) install -q --no-deps --no-build-isolation -e .
 	touch $@

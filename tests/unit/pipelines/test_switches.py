@@ -21,10 +21,11 @@ from eyas.targets import Target  # noqa: E402
 
 TARGETS = {"llvm-cpu": Target.host(), "vmvx": Target.parse("vmvx")}
 
-# Switches of a target that have nothing to do on it.
-IDLE = {}
+# A pass that does the same for both is tried with one of them each time, with both where there is time.
 PAIRS = [
-    (name, target) for target, parsed in TARGETS.items() for name in switches(parsed) if (name, target) not in IDLE
+    pytest.param(name, target, marks=pytest.mark.long if target == "vmvx" and name in OPTIONAL_PASSES else ())
+    for target, parsed in TARGETS.items()
+    for name in switches(parsed)
 ]
 
 
@@ -132,6 +133,7 @@ LOWERING = {
     "note-work",
     "verify-schedules",
     "compile-executables",
+    "split-bindings",
     "convert-hal-to-vm",
 }
 """Steps without which there is no program. Whatever else a phase has must have a switch, so that it can be blamed."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from eyas.codegen.gpu.strategies.attention import Attention
 from eyas.codegen.gpu.strategies.base import Strategy
+from eyas.codegen.gpu.strategies.columns import Columns
 from eyas.codegen.gpu.strategies.contraction import Contraction
 from eyas.codegen.gpu.strategies.loops import Loops
 from eyas.codegen.gpu.strategies.matrices import Matrices
@@ -24,6 +25,7 @@ STRATEGIES: Sequence[type[Strategy]] = (
     Products,
     Contraction,
     Attention,
+    Columns,
     Rows,
     Transposes,
     Points,

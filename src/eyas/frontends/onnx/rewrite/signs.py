@@ -48,7 +48,7 @@ def keep_signs(model: OnnxModel) -> bool:
     empty: set[str] = set()
 
     def rule(node: onnx.NodeProto, b: Builder) -> Sequence[str] | None:
-        if node.domain not in ("", "ai.onnx") or next(iter(subgraphs(node)), None) is not None:
+        if node.domain not in ("", "ai.onnx") or not any(node.input) or next(iter(subgraphs(node)), None) is not None:
             return None
         types = {b.type_of(name) for name in [*node.input, *node.output] if name}
         if 0 in types or not types & {*_WIDE, TensorProto.UINT64, TensorProto.INT16}:
