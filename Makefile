@@ -23,7 +23,7 @@ PYTHON_FOLDERS := src tests benchmarks examples docs runtime
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo demo-vulkan test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-torch-ops conformance-zoo conformance-vulkan conformance-wild fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-vulkan bench-kernels experiment-mnist vmvx-cross docs system-deps clean
+.PHONY: help venv build demo demo-vulkan test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-torch-ops conformance-zoo conformance-vulkan conformance-wild fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-vulkan bench-gpu-kernels bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -124,6 +124,9 @@ bench-vmvx: build build/peers/.installed  ## the same models as portable bytecod
 
 bench-vulkan: build build/peers/.installed  ## eight models on the Vulkan device that is here, beside IREE's Vulkan; ARGS='--models minilm' narrows it
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.vulkan --keep build/bench_vulkan $(ARGS)
+
+bench-gpu-kernels: build  ## kernels of the Vulkan device that is here against a copy on it; ARGS='--only softmax' narrows it
+	$(RUN) $(BIN)/python -m benchmarks.gpu_kernels $(ARGS)
 
 experiment-mnist: build build/peers/.installed  ## ResNet-50 trained on MNIST by Eyas, then timed on every engine; ARGS=--quick for a small one
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m examples.mnist_resnet50 $(ARGS)

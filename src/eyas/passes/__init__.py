@@ -93,6 +93,7 @@ PASSES: dict[str, str] = {
     "narrow-scalars": "passes.input.narrow_scalars",
     "order-nans": "passes.input.order_nans",
     "skip-inserted-zeros": "passes.optimize.skip_inserted_zeros",
+    "split-reductions": "passes.optimize.split_reductions",
     "trim-windows": "passes.optimize.trim_windows",
     "verify-input-contract": "passes.input.verify_input_contract",
     "winograd": "passes.optimize.winograd",

@@ -193,7 +193,7 @@ class Module:
         """The same without an end: each step calls the module once."""
         context = _core.Context(self._loaded, 0, True)
         name = entry or (self._main.name if self._main else self._no_main())
-        call = _core.Function(context, name)
+        call = _core.Function(context, name).keep  # nobody reads the results: they stay where they are
         call(*args)
         context.profile()
         while True:

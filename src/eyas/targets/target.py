@@ -125,6 +125,17 @@ class Target(ABC):
         """
         return 2 * self.near_bytes
 
+    @property
+    def wanted_threads(self) -> int:
+        """Threads of one dispatch that keep all processors busy, where these are far more than cores; else 0."""
+        return 0
+
+    @property
+    def reads_rows_again(self) -> bool:
+        """Whether a workgroup goes through a row that it cannot keep as often as needed, and makes again what it makes
+        of each element: then rows of any length are one dispatch."""
+        return False
+
     @cached_property
     def digest(self) -> str:
         """Sixteen hex digits that change exactly when the target's text does; for cache keys."""

@@ -28,6 +28,7 @@ from eyas.frontends.torch import gradients as torch_gradients
 from eyas.frontends.torch import images as torch_images
 from eyas.frontends.torch import indexing as torch_indexing
 from eyas.frontends.torch import linear_algebra as torch_linear_algebra
+from eyas.frontends.torch import losses as torch_losses
 from eyas.frontends.torch import pooling as torch_pooling
 from eyas.frontends.torch import quotients as torch_quotients
 from eyas.frontends.torch import random as torch_random
@@ -73,7 +74,7 @@ def decompose(program: torch.export.ExportedProgram, table: Mapping[Any, Callabl
 
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """The importer's table with ours on top."""
-    return {**_table(), **torch_routing.library_decompositions()}
+    return {**_table(), **torch_routing.library_decompositions(), **torch_losses.library_decompositions()}
 
 
 @functools.cache

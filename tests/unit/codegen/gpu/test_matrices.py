@@ -10,6 +10,7 @@ from torch_mlir import ir as mlir
 import eyas
 from eyas.codegen.spirv.compile import BACKEND
 from eyas.ir import make_context
+from eyas.module.spirv_executable import read_executable
 from eyas.targets import Target
 
 HOPPER, LAVAPIPE = "vulkan:hopper", "vulkan:lavapipe:+matrix:f16:f32:8x8x8"
@@ -45,8 +46,29 @@ def test_a_product_of_halves_is_made_of_fragments(target, shape):
     assert f"subgroup={Target.parse(target).subgroup}" in made.needs
 
 
-def test_a_product_of_bytes_is_made_of_fragments():
-    assert "matrix:i8:i32:16x16x32" in compiled(text_of(512, 384, 256, "i8"), HOPPER).needs
+@pytest.mark.parametrize(("element", "shape"), [("i8", "i8:i32:16x16x32"), ("bf16", "bf16:f32:16x16x16")])
+def test_products_of_bytes_and_bfloats_are_made_of_fragments(element, shape):
+    assert f"matrix:{shape}" in compiled(text_of(512, 384, 256, element), HOPPER).needs
+
+
+def test_the_largest_fragment_is_taken():
+    target = f"{HOPPER}:+matrix:f16:f32:16x8x8,+matrix:f16:f32:16x8x16"
+    assert "matrix:f16:f32:16x16x16" in compiled(text_of(512, 384, 256), target).needs
+
+
+def test_steps_that_do_not_fill_a_fragment_are_zeros():
+    code = listing(text_of(512, 384, 250), HOPPER)
+    assert "arith.select" in code and "arith.select" not in listing(text_of(512, 384, 256), HOPPER)
+
+
+def test_bfloats_have_no_other_type_in_spirv():
+    code = np.frombuffer(read_executable(compiled(text_of(64, 64, 64, "bf16"), HOPPER).object)[0].code, np.uint32)
+    floats, position = [], 5
+    while position < len(code):  # words of an instruction: its length and number, then what it has
+        length, number = code[position] >> 16, code[position] & 0xFFFF
+        floats += [tuple(code[position + 2 : position + length])] if number == 22 else []  # OpTypeFloat
+        position += length
+    assert sorted(floats) == [(16, 0), (32,)]  # 0 is the encoding of bfloat16
 
 
 def test_a_large_tile_shares_what_it_loads():
@@ -62,16 +84,15 @@ def test_a_large_tile_shares_what_it_loads():
 @pytest.mark.parametrize(
     ("sizes", "element", "target"),
     [
-        ((512, 384, 250), "f16", HOPPER),  # steps that are not made of 16
-        ((8, 384, 256), "f16", HOPPER),  # fewer rows than a fragment
+        ((8, 384, 256), "f16", HOPPER),  # half a fragment's rows
         ((512, 384, 256), "f32", HOPPER),
-        ((512, 384, 256), "bf16", HOPPER),
+        ((512, 384, 256), "bf16", "vulkan:ampere"),  # which has them for f16 and bytes
         ((512, 384, 256), "i8", LAVAPIPE),  # which is said to have them for f16 alone
         ((512, 384, 256), "f16", "vulkan:lavapipe"),  # which has no such instructions
     ],
 )
 def test_other_products_are_left_to_threads(sizes, element, target):
-    assert compiled(text_of(*sizes, element), target).strategy == "contraction"
+    assert compiled(text_of(*sizes, element), target).strategy != "matrices"
 
 
 @pytest.mark.parametrize("sizes", [(64, 64, 64), (33, 47, 32), (70, 36, 96), (16, 200, 16)])

@@ -1,0 +1,410 @@
+"""Goes through the nests of a row with its elements in the registers of the threads that share it.
+
+A thread has *pieces* of a row, each some neighbours, which it loads and stores in vectors. Where all pieces are in
+registers at once, a row is read once, whatever its nests do with it. A longer row is gone through piece by piece, once
+for each sum and once more for what is written, and what nests hand to each other is made again each time: nothing of it
+is ever in memory, so that a row may be as long as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith, gpu, scf
+
+from eyas.codegen.common.emission.tile_loads import Block, TileLoads
+from eyas.codegen.common.joint import Joint, placed_joint_of
+from eyas.codegen.common.kernel import Access, Kernel, Nest, Storage
+from eyas.codegen.common.sizes import ZERO, Size
+from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.points import decode
+from eyas.codegen.gpu.row_plan import Role, RowPlan
+from eyas.codegen.gpu.shuffle import can_shuffle
+from eyas.codegen.gpu.team import Team
+from eyas.codegen.gpu.thread_tile import ThreadLoads, ThreadTile
+
+Lanes = list[mlir.Value]
+"""A value for each neighbour of a piece, or one for all."""
+
+
+@dataclass
+class Piece:
+    """Neighbours of a row that one thread has: group `number`, which is a part of the row only where `inside` holds."""
+
+    number: mlir.Value
+    inside: mlir.Value | None
+    made: dict[Storage, Lanes] = field(default_factory=dict)
+    loaded: dict[tuple, Lanes] = field(default_factory=dict)
+    stores: list[Callable[[], None]] = field(default_factory=list)
+
+
+class RowWalk:
+    """One row, whose indices along the shared loops are `shared`; `exists` unless it is beyond the last one. A thread
+    has `pieces` of it at a time."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        plan: RowPlan,
+        memory: Memory,
+        team: Team,
+        shared: Sequence[mlir.Value],
+        exists: mlir.Value | None,
+        pieces: int,
+    ):
+        self.kernel, self.plan, self.memory, self.team = kernel, plan, memory, team
+        self.at, self.shared, self.exists, self.pieces = memory.at, list(shared), exists, pieces
+        self.numbers: dict[Storage, Lanes] = {}
+        """What is known of the row as a whole."""
+        self.stores: list[Callable[[], None]] = []
+        """Of these: they come last, for a longer row may be read again until then."""
+        sums = [_joint(nest) for nest, role in zip(kernel.nests, plan.roles, strict=True) if role is Role.SUM]
+        near = all(can_shuffle(old.type) for joint in sums if joint.in_order for old in joint.olds)
+        self.lanes = team.lanes if near else 1
+        self.first, self.stride = self._places()
+
+    def emit(self) -> None:
+        total = self._total
+        if total is not None and total <= self.pieces:
+            held = [self._piece(self.at.index(number), number) for number in range(total)]
+            for number, nest in enumerate(self.kernel.nests):
+                self._pass(number, nest, held)
+        else:
+            self._emit_again_and_again()
+        self._store_numbers()
+
+    def _store_numbers(self) -> None:
+        """By the first thread of a team."""
+        if not self.stores:
+            return
+        if self.plan.waits and self.team.size > 1:
+            gpu.BarrierOp()
+        first = [self.team.is_first] if self.team.size > 1 else []
+        conditions = [*first, *([] if self.exists is None else [self.exists])]
+        with_condition(conditions, lambda: [store() for store in self.stores])
+
+    def _pass(self, number: int, nest: Nest, held: list[Piece]) -> None:
+        role = self.plan.roles[number]
+        if role is Role.POINTS:
+            self._points(nest, held, stores=True)
+        elif role is Role.ROW:
+            self._finish(nest, [])
+        else:
+            tile = PieceTile(self, nest)
+            joint = _joint(nest)
+            self._load_ahead(nest, held)
+            share = self._share(tile, joint, held, self._start(tile, joint))
+            self._join(tile, joint, share)
+
+    # --- rows that do not fit into registers --------------------------------------------------------------------------
+
+    def _emit_again_and_again(self) -> None:
+        nests, plan = self.kernel.nests, self.plan
+        for number, nest in enumerate(nests):
+            if plan.roles[number] is Role.ROW:
+                self._finish(nest, [])
+            elif plan.roles[number] is Role.SUM:
+                self._sum_again(number, nest)
+        last = [number for number, nest in enumerate(nests) if plan.roles[number] is Role.POINTS and _writes(nest)]
+        if not last:
+            return
+        needed = sorted({one for number in last for one in (*plan.feeds[number], number)})
+
+        def run(held: list[Piece], carried: list[mlir.Value]) -> list[mlir.Value]:
+            for number in needed:
+                self._load_ahead(nests[number], held)
+            for number in needed:
+                self._points(nests[number], held, stores=False)
+            for piece in held:
+                self._flush(piece)
+            return carried
+
+        self._walk([], run)
+
+    def _sum_again(self, number: int, nest: Nest) -> None:
+        tile, joint, nests = PieceTile(self, nest), _joint(nest), self.kernel.nests
+        first = self._start(tile, joint)
+
+        def run(held: list[Piece], carried: list[mlir.Value]) -> list[mlir.Value]:
+            share = [carried[lane * len(first[0]) :][: len(first[0])] for lane in range(len(first))]
+            for one in (*self.plan.feeds[number], number):
+                self._load_ahead(nests[one], held)
+            for one in self.plan.feeds[number]:
+                self._points(nests[one], held, stores=False)
+            for piece in held:
+                piece.stores.clear()  # only the last time around
+            return _flat(self._share(tile, joint, held, share))
+
+        final = self._walk(_flat(first), run)
+        self._join(tile, joint, [final[lane * len(first[0]) :][: len(first[0])] for lane in range(len(first))])
+
+    def _walk(self, carried: list[mlir.Value], run: Callable) -> list[mlir.Value]:
+        """Runs code for all pieces, so many at a time: first for those that are surely inside of the row."""
+        at, memory, team = self.at, self.memory, self.team
+        groups = memory.size(self.plan.groups)
+        whole = self.plan.groups.static
+        if not self.plan.in_order:
+            count = arith.DivUIOp(groups, at.index(team.size * self.pieces)).result
+            known = None if whole is None else whole // (team.size * self.pieces)
+        else:
+            # Only where they come out even are all pieces of all threads inside.
+            known = whole // team.size // self.pieces if whole is not None and whole % team.size == 0 else 0
+            count = at.index(known)
+        if known is None or known:
+            carried = self._rounds(at.index(0), count, at.index(1), carried, lambda one, values: run(
+                [self._piece(arith.AddIOp(arith.MulIOp(one, at.index(self.pieces)).result, at.index(number)).result)
+                 for number in range(self.pieces)], values))  # fmt: skip
+        if known is not None and whole is not None:
+            rest = -(-whole // team.size) - known * self.pieces
+            if rest <= self.pieces:
+                if rest:
+                    begin = known * self.pieces
+                    carried = run([self._piece(at.index(begin + one), begin + one) for one in range(rest)], carried)
+                return carried
+        low = arith.MulIOp(count, at.index(self.pieces)).result
+        high = arith.CeilDivUIOp(groups, at.index(team.size)).result
+        return self._rounds(
+            low, high, at.index(1), carried, lambda one, values: run([self._piece(one, guarded=True)], values)
+        )
+
+    def _rounds(
+        self, low: mlir.Value, high: mlir.Value, step: mlir.Value, carried: list[mlir.Value], run: Callable
+    ) -> list[mlir.Value]:
+        loop = scf.ForOp(low, high, step, carried)
+        with mlir.InsertionPoint(loop.body):
+            scf.YieldOp(run(loop.induction_variable, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    # --- pieces -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _total(self) -> int | None:
+        """Pieces that each thread has of a row."""
+        groups = self.plan.groups.static
+        return None if groups is None else -(-groups // self.team.size)
+
+    def _places(self) -> tuple[mlir.Value, int]:
+        """Where a thread's first piece is, and how far apart they are: side by side with those of all other threads,
+        or, where sums are joined in order, of its subgroup."""
+        at, team = self.at, self.team
+        if not self.plan.in_order:
+            return team.rank, team.size
+        total = arith.CeilDivUIOp(self.memory.size(self.plan.groups), at.index(team.size)).result
+        group = arith.DivUIOp(team.rank, at.index(self.lanes)).result
+        lane = arith.RemUIOp(team.rank, at.index(self.lanes)).result
+        begin = arith.MulIOp(arith.MulIOp(group, total).result, at.index(self.lanes)).result
+        return arith.AddIOp(begin, lane).result, self.lanes
+
+    def _piece(self, index: mlir.Value, known: int | None = None, guarded: bool = False) -> Piece:
+        """The thread's piece with an index, which may be `known`."""
+        at, size, groups = self.at, self.team.size, self.plan.groups
+        number = self.memory.add(self.first, self.memory.multiply(index, self.stride))
+        if known is not None:
+            assert groups.static is not None
+            guarded = groups.static % size != 0 if self.plan.in_order else (known + 1) * size > groups.static
+        if not guarded:
+            return Piece(number, None)
+        inside = arith.CmpIOp(arith.CmpIPredicate.ult, number, self.memory.size(groups)).result
+        return Piece(arith.SelectOp(inside, number, at.index(0)).result, inside)
+
+    def block(self, nest: Nest, piece: Piece) -> Block:
+        """A piece as a tile of a nest."""
+        own, points = nest.loops[self.plan.shared :], self.plan.points
+        if not own:
+            return Block(list(self.shared), 1, 1, None)
+        sizes = [*own[:-1], Size(own[-1].factor // points, own[-1].symbols)]
+        indices = decode(self.memory, piece.number, sizes)
+        indices[-1] = self.memory.multiply(indices[-1], points)
+        return Block([*self.shared, *indices], 1, points, None)
+
+    def _load_ahead(self, nest: Nest, held: Sequence[Piece]) -> None:
+        """Loads what only these rows have, for all pieces, before any of it is used."""
+        tile, shared = PieceTile(self, nest), self.plan.shared
+        for piece in held:
+            loads = tile.loads_of(piece)
+            for access in (one for statement in nest.statements for one in statement.inputs if isinstance(one, Access)):
+                own = any(stride != ZERO for stride in access.strides[shared:])
+                of_row = own and (not shared or any(stride != ZERO for stride in access.strides[:shared]))
+                if of_row and _can_keep(access) and not self.is_made(access.storage):
+                    for lane in range(self.plan.points):
+                        loads.get(access, 0, lane)
+
+    def is_made(self, storage: Storage) -> bool:
+        """Whether a nest makes it."""
+        return storage.binding is None or storage.is_output
+
+    # --- nests --------------------------------------------------------------------------------------------------------
+
+    def _points(self, nest: Nest, held: Sequence[Piece], stores: bool) -> None:
+        """What a nest makes of each element. Stores come last: a load cannot be moved before one."""
+        tile = PieceTile(self, nest)
+        self._load_ahead(nest, held)
+        for piece in held:
+            tile.run_piece(piece)
+        for piece in held if stores else ():
+            self._flush(piece)
+
+    def _flush(self, piece: Piece) -> None:
+        conditions = [one for one in (self.exists, piece.inside) if one is not None]
+        with_condition(conditions, lambda: [store() for store in piece.stores])
+        piece.stores.clear()
+
+    def _start(self, tile: PieceTile, joint: Joint) -> list[Lanes]:
+        """What sums begin with, for each neighbour."""
+        olds = tile.olds()
+        lanes = 1 if joint.in_order else self.plan.points
+        return [joint.first(self.memory, olds) for _ in range(lanes)]
+
+    def _share(self, tile: PieceTile, joint: Joint, held: Sequence[Piece], share: list[Lanes]) -> list[Lanes]:
+        """The sums after some more pieces: of each neighbour by itself, or, in order, of all threads of a subgroup."""
+        for piece in held:
+            if not joint.in_order:
+                share = _if(piece.inside, tile.sum_piece(piece, share), share)
+                continue
+            fresh = [joint.first(self.memory, tile.olds()) for _ in range(self.plan.points)]
+            near = _if(piece.inside, tile.sum_piece(piece, fresh), fresh)
+            together = self.team.join_lanes(joint, self._fold(joint, near), self.lanes)
+            share = [joint.join(self.memory, share[0], together)]
+        return share
+
+    def _fold(self, joint: Joint, share: list[Lanes]) -> Lanes:
+        total = share[0]
+        for one in share[1:]:
+            total = joint.join(self.memory, total, one)
+        return total
+
+    def _join(self, tile: PieceTile, joint: Joint, share: list[Lanes]) -> None:
+        total = self._fold(joint, share)
+        total = self.team.join(joint, total, self.lanes if joint.in_order else 1)
+        self._finish(tile.nest, joint.last(self.memory, tile.olds(), total))
+
+    def _finish(self, nest: Nest, sums: Lanes) -> None:
+        """What follows a sum, or what is about the row alone: each thread for itself."""
+        tile = PieceTile(self, nest)
+        piece = Piece(self.at.index(0), None)
+        tile.run_row(piece, sums)
+        self.numbers.update(piece.made)
+        self.stores += piece.stores
+
+
+class PieceTile(ThreadTile):
+    """The statements of a nest for one piece of a row."""
+
+    def __init__(self, walk: RowWalk, nest: Nest):
+        lane = len(nest.loops) - 1 if len(nest.loops) > walk.plan.shared else None
+        super().__init__(walk.memory, nest, lane_loop=lane)
+        self.walk = walk
+        self.piece: Piece | None = None
+
+    def run_piece(self, piece: Piece) -> None:
+        self.piece = piece
+        self.run(self.walk.block(self.nest, piece))
+
+    def run_row(self, piece: Piece, sums: Lanes) -> None:
+        """The statements after the first, whose `sums` are known; all of them, where there are none."""
+        self.piece, made = piece, {}
+        block = self._row_block()
+        statements = self.nest.statements
+        if sums:
+            self._keep(0, statements[0], block, [[[one]] for one in sums], made)
+        for position, statement in list(enumerate(statements))[1 if sums else 0 :]:
+            loads = self._loads(block)
+            tiles = self._apply(statement, block, loads, made, self._initial(statement, block, loads))
+            self._keep(position, statement, block, tiles, made)
+
+    def olds(self) -> Lanes:
+        """What a sum is added to."""
+        self.piece = Piece(self.at.index(0), None)
+        block = self._row_block()
+        return [old[0][0] for old in self._initial(self.nest.statements[0], block, self._loads(block))]
+
+    def sum_piece(self, piece: Piece, share: list[Lanes]) -> list[Lanes]:
+        """The first statement with each neighbour added to its own sums."""
+        self.piece, first = piece, self.nest.statements[0]
+        block = self.walk.block(self.nest, piece)
+        olds = [[[lane[output] for lane in share]] for output in range(len(share[0]))]
+        results = self._apply(first, block, self._loads(block), {}, olds)
+        return [[results[output][0][lane] for output in range(len(results))] for lane in range(len(share))]
+
+    def loads_of(self, piece: Piece) -> PieceLoads:
+        self.piece = piece
+        return self._loads(self.walk.block(self.nest, piece))
+
+    def _row_block(self) -> Block:
+        own = len(self.nest.loops) - self.walk.plan.shared
+        return Block([*self.walk.shared, *[None] * own], 1, 1, None)
+
+    def _loads(self, block: Block, outer: TileLoads | None = None) -> PieceLoads:
+        assert self.piece is not None
+        return PieceLoads(self, block, outer, self.piece, self.walk.numbers)
+
+    def _store(self, access: Access, block: Block, values: list[Lanes]) -> None:
+        assert self.piece is not None
+        self.piece.made[access.storage] = values[0]
+        if access.storage.binding is not None:
+            self.piece.stores.append(lambda: self._store_all(access, block, values))
+
+
+class PieceLoads(ThreadLoads):
+    """Loads of a piece: what was made or loaded before is in registers."""
+
+    def __init__(
+        self, tile: PieceTile, block: Block, outer: TileLoads | None, piece: Piece, numbers: dict[Storage, Lanes]
+    ):
+        super().__init__(tile.context, block, outer, None)
+        self.nest, self.piece, self.numbers = tile.nest, piece, numbers
+
+    def get(self, access: Access, row: int, vector: int) -> mlir.Value:
+        made = self.piece.made.get(access.storage) or self.numbers.get(access.storage)
+        if made is not None:
+            return made[vector if len(made) > 1 else 0]
+        if not _can_keep(access):
+            return super().get(access, row, vector)
+        key = (self.nest.loops, access.storage, access.offset, access.strides)
+        lanes = self.block.vectors if self._depends(access, self.lane_loop) else 1
+        if key not in self.piece.loaded:
+            self.piece.loaded[key] = [super(PieceLoads, self).get(access, row, lane) for lane in range(lanes)]
+        return self.piece.loaded[key][vector if lanes > 1 else 0]
+
+
+def with_condition(conditions: Sequence[mlir.Value], run: Callable[[], object]) -> None:
+    """Runs code where all of some conditions hold."""
+    if not conditions:
+        run()
+        return
+    both = conditions[0] if len(conditions) == 1 else arith.AndIOp(*conditions).result
+    branch = scf.IfOp(both)
+    with mlir.InsertionPoint(branch.then_block):
+        run()
+        scf.YieldOp([])
+
+
+def _joint(nest: Nest) -> Joint:
+    joint = placed_joint_of(nest.statements[0])
+    assert joint is not None, "the plan asked for it"
+    return joint
+
+
+def _writes(nest: Nest) -> bool:
+    outputs = [one for statement in nest.statements for one in statement.outputs if one is not None]
+    return any(one.storage.binding is not None for one in outputs)
+
+
+def _can_keep(access: Access) -> bool:
+    """Whether an access has no conditions, so that where it reads from says what it reads."""
+    return not access.guards and access.otherwise is None
+
+
+def _flat(share: list[Lanes]) -> list[mlir.Value]:
+    return [value for lane in share for value in lane]
+
+
+def _if(inside: mlir.Value | None, new: list[Lanes], old: list[Lanes]) -> list[Lanes]:
+    if inside is None:
+        return new
+    return [
+        [arith.SelectOp(inside, one, other).result for one, other in zip(lane, before, strict=True)]
+        for lane, before in zip(new, old, strict=True)
+    ]
