@@ -375,6 +375,71 @@ for number, (one, other) in enumerate(
             "onnx", leaf(dtype, *one), leaf(dtype, *other, seed=1), op("matmul", 0, 1)
         )
 
+GRAPHS |= {
+    # Sizes were quotients by sizes that are 0.
+    "batches_of_open_matrices_all_open": graph(
+        "onnx",
+        leaf("i32", MAYBE_NONE, MAYBE_NONE, 5, MAYBE_NONE),
+        leaf("i32", MAYBE_NONE, 1, MAYBE_NONE, 3),
+        op("matmul", 0, 1),
+    ),
+    "ones_of_the_shape_of_a_product": graph(
+        "torch",
+        leaf("u8", MAYBE_NONE, MAYBE_NONE, MAYBE_NONE, 1),
+        leaf("u8", MAYBE_NONE, MAYBE_NONE, 1, 1),
+        op("matmul", 0, 1),
+        op("any_ones_like", 2),
+    ),
+    # A constant of unsigned numbers was a literal of signed ones.
+    "numbers_without_a_sign": graph("torch", leaf("u8", 7, 4), op("full_like_type", 0, dtype="u32", size=0)),
+    # Upstream forgot that a choice has the shape of all three.
+    "choice_of_what_is_one_value": graph(
+        "onnx", leaf("f16"), leaf("i1", 5, 9), op("expand", 0, shape=()), op("where", 1, 2, 0), op("sqrt", 3)
+    ),
+    "constant_choice_torch": graph(
+        "torch",
+        leaf("f32", MAYBE_NONE, 4, MAYBE_NONE, 1),
+        leaf("f32", 1, 1, kind="positive", constant=True),
+        op("any_heaviside", 1, 0),
+        op("aminmax", 2, dim=3, result=0),
+        op("any_abs", 3),
+    ),
+    **{
+        f"constant_choice_onnx_{number}": graph(
+            "onnx",
+            leaf("i1", 1, 1, constant=True, seed=number),
+            leaf("f32", MAYBE_NONE, 4, 3),
+            leaf("f32", 1, 1, constant=True),
+            op("where", 0, 1, 2),
+            op("where", 0, 2, 1),
+            results=(3, 4),
+        )
+        for number in (1, 2)
+    },
+    # NaN became the lower bound.
+    "bounded_nan": graph(
+        "torch", leaf("f32", 64, kind="special"), op("torch_hardtanh", 0), op("torch_relu6", 0), results=(1, 2)
+    ),
+    # With torch 2.11 alone: it has no form of its own for one image.
+    "windows_of_one_image": graph(
+        "torch",
+        leaf("f32", 2, 6, 3),
+        op(
+            "torch_max_pool2d",
+            0,
+            kernel=(2, 1),
+            stride=2,
+            padding=(0, 0),
+            ceil=False,
+            indices=True,
+            result=1,
+            dilation=1,
+        ),
+    ),
+    # The part without elements lies where the result does, which was taken for writing in place.
+    "roll_of_one": graph("torch", leaf("f32", 5, 4, 1), op("roll", 0, axis=2, shift=-3), op("any_copysign", 1, 0)),
+}
+
 
 @pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
 @pytest.mark.parametrize("name", GRAPHS)

@@ -11,7 +11,7 @@ this a row of the table needs no mathematics of its own, only to be called.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,9 +60,7 @@ def reference(function: Callable[..., Any], args: Sequence[Shadow], attrs: dict[
         return Shadow(value, np.full(value.shape, INFINITY), name)  # what an operand does not say, nobody knows
     bound = np.zeros(value.shape)
     rng = np.random.default_rng(0)
-    for number in range(SAMPLES):
-        # All the way and, since steps of a round number may lead to an equal remainder, some of the way.
-        moved = [_moved(arg, rng, rng.uniform(0.2, 1.0, arg.shape) if number % 2 else 1.0) for arg in args]
+    for moved in _samples(args, rng):
         try:
             there = _call(function, moved, args, attrs)
         except Exception:  # an argument left the op's domain
@@ -79,7 +77,9 @@ def reference(function: Callable[..., Any], args: Sequence[Shadow], attrs: dict[
         bound = np.where(_is_in_doubt(function, centre, args, attrs), INFINITY, bound)
         # Whether a step on the way overflows depends on how it is written.
         if any(arg.is_float and np.any(_is_huge(arg)) for arg in args):
-            bound = np.where(np.abs(value) < LARGEST.get(name, np.inf) / 16, bound, INFINITY)
+            bound = np.where(
+                (np.abs(value) < LARGEST.get(name, np.inf) / 16) | _stays_nan(value, args), bound, INFINITY
+            )
         # A quotient by what may be zero.
         sizes = [_largest(arg.value).max(initial=1.0) for arg in args if arg.is_float]
         far = np.abs(value) * 1e-4 > max(sizes, default=1.0)
@@ -89,6 +89,12 @@ def reference(function: Callable[..., Any], args: Sequence[Shadow], attrs: dict[
 
 def _is_huge(arg: Shadow) -> np.ndarray:
     return np.isfinite(arg.value) & (np.abs(arg.value) > LARGEST[arg.dtype] / 16)
+
+
+def _stays_nan(value: np.ndarray, args: Sequence[Shadow]) -> Any:
+    """Where an operand is NaN and the result too, whatever is elsewhere."""
+    there = [np.isnan(arg.value) for arg in args if arg.is_float and arg.shape == value.shape]
+    return np.isnan(value) & np.logical_or.reduce(there) if there else False
 
 
 def _largest(value: np.ndarray) -> np.ndarray:
@@ -107,16 +113,51 @@ def _own(value: np.ndarray, name: str) -> np.ndarray:
         return np.where(np.isfinite(value), MARGIN * MOVED_UNITS * unit * np.abs(value) + tiny, 0.0)
 
 
+def _samples(args: Sequence[Shadow], rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
+    """Operands that are moved all the way and, since steps of a round number may lead to an equal remainder, some of
+    the way. What may be 0 is 0 in one of them, since quotients and logarithms are not continuous there."""
+    for number in range(SAMPLES):
+        yield [_moved(arg, rng, rng.uniform(0.2, 1.0, arg.shape) if number % 2 else 1.0) for arg in args]
+    nothing = [(np.abs(arg.value) <= arg.error) & (arg.value != 0) if arg.is_float else ZERO for arg in args]
+    if any(map(np.any, nothing)):
+        yield [
+            np.where(where, 0.0, arg.value) if np.any(where) else arg.value
+            for arg, where in zip(args, nothing, strict=True)
+        ]
+
+
 def _own_steps(
     function: Any, made: np.ndarray, values: Sequence[np.ndarray], args: Sequence[Shadow], attrs: Any
 ) -> Any:
-    """How far a result in f32 is from the one in doubles; 0 where the op has none in doubles of doubles alone."""
+    """How far a result is from the one in doubles. Of doubles it is how far the one in f32 is, as much less as their
+    unit is less: there is nothing wider. 0 where the op has no result in doubles."""
+    if made.dtype == np.float64:
+        narrow = [replace(arg, dtype="f32") if arg.dtype == "f64" else arg for arg in args]
+        values = [
+            to_dtype(value, "f32") if arg.dtype == "f64" else value for value, arg in zip(values, args, strict=True)
+        ]
+        try:
+            made, scale = _call(function, values, narrow, attrs), UNIT["f64"] / UNIT["f32"]
+        except Exception:
+            return 0.0
+        if made.dtype != np.float32:
+            return 0.0
+        return scale * _evenly(_own_steps(function, made, values, narrow, attrs), made, values)
     exact = _in_doubles(function, values, args, attrs) if NAMES[made.dtype] in UNIT else None
     if exact is None or exact.shape != made.shape:
         return 0.0
     with np.errstate(all="ignore"):
         apart = _distance(exact.astype(made.dtype).astype(np.float64), made.astype(np.float64))
     return np.where(np.isfinite(apart), apart, 0.0)
+
+
+def _evenly(apart: Any, made: np.ndarray, values: Sequence[np.ndarray]) -> Any:
+    """Where operands have the shape of the result, the largest share of them and it: f32 is exact here and there."""
+    with np.errstate(all="ignore"):
+        sizes = [np.abs(one.astype(np.float64)) for one in (made, *values) if one.shape == made.shape]
+        size = np.where(np.isfinite(most := np.max(sizes, axis=0)), most, 0.0)
+        shares = np.where(size > 0, apart / size, 0.0)
+    return np.maximum(apart, shares.max(initial=0.0) * size) if len(sizes) > 1 else apart
 
 
 def _is_in_doubt(function: Any, made: np.ndarray, args: Sequence[Shadow], attrs: Any) -> Any:

@@ -39,6 +39,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.eq.Tensor: equal,
         aten.full.default: fill,
         aten.full_like.default: fill_like,
+        aten.hardtanh.default: bound,
         aten.index_put.default: put_nowhere,
         aten.isclose.default: is_close,
         aten.logaddexp.default: lambda one, other: log_add(one, other, torch.exp, 1.0),
@@ -85,6 +86,11 @@ def clamp(x: Tensor, least: Any = None, most: Any = None) -> Any:
     if x.is_floating_point() or not any(isinstance(bound, float) for bound in (least, most)):
         return NotImplemented
     return torch.clamp(x.to(torch.result_type(x, 0.5)), least, most)
+
+
+def bound(x: Tensor, least: float = -1.0, most: float = 1.0) -> Any:
+    """The importer's own form makes the lower bound of NaN."""
+    return torch.clamp(x, least, most) if x.is_floating_point() else NotImplemented
 
 
 def choose(condition: Tensor, one: Tensor, other: Tensor) -> Any:

@@ -1,10 +1,12 @@
 """Small constants of a torch program are computed with torch before import.
 
 The importer folds ops on small constants too, and does some of it wrong: a slice whose last step is cut short ends the
-process, and a conversion to bytes makes a literal of the wrong type.
+process, a conversion to bytes makes a literal of the wrong type, and a choice by a constant one without its sizes.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import fx
@@ -12,6 +14,7 @@ from torch._ops import OpOverload
 from torch._subclasses import FakeTensor
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 
+from eyas.frontends.torch.nothing import size_arguments
 from eyas.program.literals import LARGEST_INLINE_BYTES
 
 _CONSTANTS = (InputKind.BUFFER, InputKind.PARAMETER, InputKind.CONSTANT_TENSOR)
@@ -27,6 +30,11 @@ def fold_constants(program: torch.export.ExportedProgram) -> None:
     graph, specs = program.graph, program.graph_signature.input_specs
     known = _constants(program)
     for node in list(graph.nodes):
+        chosen = _chosen(node, known)
+        sizes = None if chosen is None else size_arguments(graph, node, list(node.meta["val"].shape))
+        if sizes is not None:
+            node.target, node.args = torch.ops.aten.expand.default, (chosen, sizes)
+            continue
         if not _can_fold(node, known):
             continue
         args, kwargs = fx.map_arg((node.args, node.kwargs), known.__getitem__)
@@ -73,6 +81,18 @@ def _can_fold(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> bool:
         # Bytes that become numbers are quantised weights; products of them are done in bytes.
         and not (made.is_floating_point() and any(known[one].dtype in _BYTES for one in operands))
     )
+
+
+def _chosen(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> Any:
+    """The operand that a choice of sizes that vary is, if its condition is known to be the same everywhere."""
+    condition = known.get(node.all_input_nodes[0]) if node.target is torch.ops.aten.where.self else None
+    if condition is None or not condition.numel() or not any(_varies(size) for size in node.meta["val"].shape):
+        return None
+    return node.args[1] if condition.all() else None if condition.any() else node.args[2]
+
+
+def _varies(size: Any) -> bool:
+    return isinstance(size, torch.SymInt)
 
 
 def _as_placeholder(graph: fx.Graph, node: fx.Node) -> fx.Node:

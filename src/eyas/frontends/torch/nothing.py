@@ -29,7 +29,7 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
         if not _makes_nothing(node):
             continue
         value = node.meta["val"]
-        sizes = _sizes(graph, node, list(value.shape))
+        sizes = size_arguments(graph, node, list(value.shape))
         if sizes is None:
             continue
         is_result = all(user.op == "output" for user in node.users)
@@ -50,7 +50,7 @@ def _drop_empty(graph: torch.fx.Graph) -> None:
         graph.lint()
 
 
-def _sizes(graph: torch.fx.Graph, node: torch.fx.Node, shape: list[Any]) -> list[Any] | None:
+def size_arguments(graph: torch.fx.Graph, node: torch.fx.Node, shape: list[Any]) -> list[Any] | None:
     """A shape as arguments of a node: a size that varies is asked of a tensor before the node, if one has it."""
     sizes = []
     for size in shape:

@@ -26,6 +26,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten._trilinear.default: trilinear,
         aten.addbmm.default: add_products,
         aten.arange.start_step: count,
+        aten.diff.default: differences,
         aten.isfinite.default: is_finite,
         aten.neg.default: negative,
         aten.repeat.default: repeat,
@@ -59,11 +60,34 @@ def count(start: Any, end: Any, step: Any = 1, *, dtype: torch.dtype | None = No
     return (places * int(step) + int(start)).to(dtype)
 
 
+def differences(
+    x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
+    """Of neighbours, n times. Where n is 0 nothing is put at the ends either; torch writes to memory then."""
+    if n < 0 or not x.dim():
+        return NotImplemented  # torch says what is wrong with it
+    if n == 0:
+        return x.clone()
+    given = [one for one in (prepend, x, append) if one is not None]
+    x = torch.cat(given, dim) if len(given) > 1 else x
+    for _ in range(n):
+        if isinstance(x.shape[dim], int) and x.shape[dim] == 0:
+            break
+        rest = x.shape[dim] - 1
+        after, before = x.narrow(dim, 1, rest), x.narrow(dim, 0, rest)
+        x = torch.logical_xor(after, before) if x.dtype == torch.bool else after - before
+    return x
+
+
 def choice(condition: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """The importer folds a choice between a value and itself to that value, without the condition's shape."""
-    if one is not other:
-        return NotImplemented
-    return one.expand(torch.broadcast_shapes(condition.shape, one.shape)).clone()
+    """The importer folds a choice between a value and itself to that value, without the condition's shape. What has
+    another shape than the result may turn out to be one value."""
+    shape = torch.broadcast_shapes(condition.shape, one.shape, other.shape)
+    if one is other:
+        return one.expand(shape).clone()
+    if one.dim() == other.dim() == 0 and shape:
+        return torch.where(condition, one.expand(shape), other)
+    return NotImplemented
 
 
 def repeat(x: Tensor, repeats: Sequence[int]) -> Tensor:

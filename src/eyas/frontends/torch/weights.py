@@ -23,6 +23,7 @@ from eyas.program.parameters import Parameter
 _SIGNED = {
     (torch.uint8, False): torch.int8,
     (torch.uint8, True): torch.int32,
+    (torch.uint32, False): torch.int32,
     (torch.uint32, True): torch.int64,
 }
 """What holds unsigned integers, by whether it must be wider than they are."""

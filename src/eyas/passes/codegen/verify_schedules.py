@@ -61,7 +61,9 @@ def _check_in_place(dispatch: hal.DispatchOp, function: mlir.OpView, backend: Ba
     strategy = backend.noted_strategy(function)
     if strategy.works_in_place or flow.IN_PLACE in function.attributes:
         return
-    places, access, empty = _places(dispatch), list(dispatch.access), _empty_bindings(function)
+    places, access = _places(dispatch), list(dispatch.access)
+    # What has no bytes may lie anywhere.
+    empty = {binding for binding, length in enumerate(dispatch.lengths) if constant_int(length) == 0}
     for result in (binding for binding, kind in enumerate(access) if kind > 1 and binding not in empty):
         others = [binding for binding in range(len(places)) if binding != result and binding not in empty]
         shared = [binding for binding in others if places[binding] == places[result]]
@@ -72,13 +74,6 @@ def _check_in_place(dispatch: hal.DispatchOp, function: mlir.OpView, backend: Ba
                 f" is written where binding {shared[0]} is read, which it does not allow; those that do: {able}."
                 " Compile with `--disable reuse-in-place` to give results places of their own"
             )
-
-
-def _empty_bindings(function: mlir.OpView) -> set[int]:
-    """Bindings of tensors without elements: they may lie anywhere."""
-    types = mlir.FunctionType(function.attributes["function_type"].value)
-    tensors = [one for one in types.inputs if isinstance(one, mlir.RankedTensorType)] + list(types.results)
-    return {binding for binding, one in enumerate(tensors) if 0 in mlir.RankedTensorType(one).shape}
 
 
 def _places(dispatch: hal.DispatchOp) -> list[tuple[mlir.Value | int, mlir.Value | int]]:

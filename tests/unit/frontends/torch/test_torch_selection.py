@@ -30,6 +30,8 @@ def test_masks():
 
 def test_unique():
     equal(selection.unique(INTEGERS, True, True, True), torch.unique(INTEGERS, True, True, True))
+    nothing = torch.empty(0, 3, dtype=torch.uint8)
+    equal(selection.unique(nothing, True, True, True), torch.unique(nothing, True, True, True))
     flat = torch.tensor([1, 1, 2, 1, 3, 3])
     equal(selection.unique_consecutive(flat, True, True), torch.unique_consecutive(flat, True, True))
     slices = torch.randint(0, 2, (3, 9))

@@ -21,19 +21,45 @@ def equal_to_itself(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [b.add("Not", b.add("IsNaN", node.input[0]))]
 
 
-def where_same(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """A choice between a value and itself: the importer forgets the condition's shape."""
+def where(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer forgets that a choice has the shape of all three: where the condition is one constant, and where it
+    finds a choice between a value and itself."""
     condition, one, other = node.input
-    if one != other:
+    known = b.value_of(condition)
+    if known is not None and known.size and (known.all() or not known.any()) and one != other:
+        return _certain(known.shape, *((one, other) if known.all() else (other, one)), b)
+    if one == other:
+        return [_expanded(one, condition, b)]
+    made = b.dims_of(node.output[0])
+    if made is None or condition == one or any(b.dims_of(name) in (None, made) for name in (one, other)):
         return None
-    rank, wanted = b.rank_of(condition), b.rank_of(one)
+    # Neither has the shape of the result, and they may turn out to be one value.
+    return [b.add("Where", condition, _expanded(one, condition, b), other)]
+
+
+def _certain(condition: tuple[int, ...], chosen: str, rest: str, b: Builder) -> list[str] | None:
+    """The chosen value in the shape of all three."""
+    ranks = b.rank_of(chosen), b.rank_of(rest)
+    if None in ranks:
+        return None
+    rank = max(len(condition), *(one for one in ranks if one is not None))
+    sizes: list[int | str] = []
+    for axis in range(-rank, 0):
+        size = condition[axis] if -axis <= len(condition) else 1
+        sizes.append(b.size(rest, axis) if size == 1 and -axis <= (ranks[1] or 0) else size)
+    return [b.add("Expand", chosen, b.vector(sizes)) if sizes else chosen]
+
+
+def _expanded(value: str, like: str, b: Builder) -> str:
+    """The value, repeated where only `like` has a size."""
+    rank, wanted = b.rank_of(like), b.rank_of(value)
     if rank == 0:
-        return [one]
-    shape = b.add("Shape", condition)
+        return value
+    shape = b.add("Shape", like)
     # Beside dynamic dimensions the importer wants a size for each dimension.
     if rank is not None and wanted is not None and rank < wanted:
         shape = b.add("Concat", b.constant([1] * (wanted - rank), np.int64), shape, axis=0)
-    return [b.add("Expand", one, shape)]
+    return b.add("Expand", value, shape)
 
 
 def sign(node: onnx.NodeProto, b: Builder) -> list[str] | None:

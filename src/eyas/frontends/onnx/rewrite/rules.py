@@ -95,7 +95,7 @@ _RULES = {
     "TfIdfVectorizer": "rewrite.ngrams:tf_idf",
     "Unique": "rewrite.select:unique",
     "Upsample": "rewrite.signal:resize",
-    "Where": "rewrite.rare:where_same",
+    "Where": "rewrite.rare:where",
 }
 
 

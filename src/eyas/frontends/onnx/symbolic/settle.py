@@ -211,11 +211,14 @@ class _Graph:
         sizes: list[Any] = list(result)
         plain = [0 if at < len(shape) and size == shape[at] and size != 0 else size for at, size in enumerate(sizes)]
         unknown = [at for at, size in enumerate(plain) if not isinstance(size, int)]
-        if 0 not in sizes and len(unknown) <= 1:
+        # A rest beside sizes that are copied and may be 0 is a quotient by 0.
+        certain = not unknown or all(isinstance(size, int) for at, size in enumerate(sizes) if at not in unknown)
+        readable = self.can_read(sizes, self.order[node.output[0]])
+        if 0 not in sizes and len(unknown) <= 1 and (certain or not readable):
             node.input[1] = self.constant(node, [size if isinstance(size, int) else -1 for size in plain])
             _set_allow_zero(node, False)
             return []
-        if not self.can_read(sizes, self.order[node.output[0]]):
+        if not readable:
             return []
         name = f"{node.name}_shape"
         elements = np.empty(len(sizes), object)
