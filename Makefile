@@ -23,7 +23,7 @@ PYTHON_FOLDERS := src tests benchmarks examples docs runtime
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo demo-vulkan test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-torch-ops conformance-zoo conformance-vulkan conformance-wild fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-vulkan bench-kernels experiment-mnist vmvx-cross docs system-deps clean
+.PHONY: help venv build demo demo-vulkan test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-torch-ops conformance-zoo conformance-vulkan conformance-wild fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-vulkan bench-gpu-eager bench-gpu-kernels bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -85,6 +85,7 @@ vmvx-runtime-size: venv  ## links a program that runs bytecode alone, static and
 
 test-all: test test-oldest-torch  ## `make test`, what takes longer, the wheel with its extras, and every conformance list
 	$(RUN) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m long $(ARGS)
+	$(RUN) EYAS_TEST_WAYS=all $(BIN)/python -m pytest -n auto --maxprocesses 4 tests/e2e/kernels tests/e2e/test_windows.py
 	$(MAKE) test-wheel ARGS='--extras compiler,torch'
 	$(MAKE) conformance-jax conformance-onnx conformance-torch-ops conformance-zoo
 
@@ -123,6 +124,12 @@ bench-vmvx: build build/peers/.installed  ## the same models as portable bytecod
 
 bench-vulkan: build build/peers/.installed  ## eight models on the Vulkan device that is here, beside IREE's Vulkan; ARGS='--models minilm' narrows it
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.vulkan --keep build/bench_vulkan $(ARGS)
+
+bench-gpu-eager: build  ## eight models on the GPU that is here beside PyTorch eager on it; ARGS='--models minilm --table 20' narrows it and shows kernels
+	$(RUN) $(BIN)/python -m benchmarks.gpu_eager --jobs 4 $(ARGS)
+
+bench-gpu-kernels: build  ## kernels of the Vulkan device that is here against a copy on it; ARGS='--only softmax' narrows it
+	$(RUN) $(BIN)/python -m benchmarks.gpu_kernels $(ARGS)
 
 experiment-mnist: build build/peers/.installed  ## ResNet-50 trained on MNIST by Eyas, then timed on every engine; ARGS=--quick for a small one
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m examples.mnist_resnet50 $(ARGS)
@@ -187,6 +194,6 @@ $(VENV)/.zoo $(VENV)/.wild: $(VENV)/.%: $(VENV)/.dependencies
 	  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$*"])')
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(wildcard src/eyas/module/*isa*.py) $(C_SOURCES)
+$(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(wildcard src/eyas/module/*isa*.py) src/eyas/module/dtypes.py $(C_SOURCES)
 	$(RUN) $(PIP) install -q --no-deps --no-build-isolation -e .
 	touch $@

@@ -48,6 +48,11 @@ def normal(*shape):
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
+def test_an_optional_that_is_left_out():
+    model, given = model_of("OptionalHasElement", {}, {"here": (TensorProto.BOOL, 0)})
+    assert run(model, given) == [np.False_]
+
+
 def test_bidirectional_lstm_with_lengths_and_peepholes():
     inputs = {
         "x": normal(6, 3, 4), "w": normal(2, 20, 4), "r": normal(2, 20, 5), "b": normal(2, 40),

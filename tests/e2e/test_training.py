@@ -110,7 +110,11 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+# Optimisers and layers that others have as well take their turn where there is time.
+REST = ("mlp-sgd", "mlp-adam")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name in REST else ()) for name in CASES])
 def test_loss_curve(name):
     make, batch, loss, optimiser = CASES[name]
     torch.manual_seed(1)

@@ -40,8 +40,16 @@ def test_other_cpus(case: Case, runners: Path, cpu: str) -> None:
     case.check(emulated(runners, cpu.split("-")[0], EMULATED[cpu]))
 
 
-@pytest.mark.parametrize("width", ["1", "2", "4", "8"])
-@pytest.mark.parametrize("kernels", ["portable", "sse2", "avx2", "avx512"])
+# Each set with one width, and each width with one set; the other combinations are long.
+SETS, WIDTHS = ("portable", "sse2", "avx2", "avx512"), ("1", "2", "4", "8")
+COMBINED = [
+    pytest.param(kernels, width, marks=() if row == column else pytest.mark.long)
+    for row, kernels in enumerate(SETS)
+    for column, width in enumerate(WIDTHS)
+]
+
+
+@pytest.mark.parametrize(("kernels", "width"), COMBINED)
 def test_kernel_sets_of_this_cpu(case: Case, runners: Path, kernels: str, width: str) -> None:
     if not _has(kernels):
         pytest.skip(f"this CPU has no {kernels}")

@@ -35,6 +35,14 @@ class Attention(nn.Module):
         return y.transpose(1, 2).flatten(2) if self.heads else y
 
 
+@pytest.fixture(
+    params=[AttentionKnobs(16, 8, 1, 2, 2, 4, 0), AttentionKnobs(8, 1, 4, 2, 2, 4, 0)], ids=["one", "split"]
+)
+def small(monkeypatch, request):
+    """Where a test is not about the form: little code, which drivers compile quickly, with and without split keys."""
+    monkeypatch.setattr(attention, "default_knobs", lambda form, target: request.param)
+
+
 def draw(batch, heads, rows, keys, depth, width=None, seed=0):
     generator = torch.Generator().manual_seed(seed)
     shapes = ((rows, depth), (keys, depth), (keys, width or depth))
@@ -79,22 +87,26 @@ def test_what_has_no_rows_or_keys_to_speak_of_is_not_fused(sizes, tmp_path):
     check(Attention(), draw(*sizes), tmp_path, dispatches=0)
 
 
+@pytest.mark.usefixtures("small")
 def test_projections_are_read_where_they_lie(tmp_path):
-    inputs = [torch.randn(2, n, 4 * 24, generator=torch.Generator().manual_seed(n)) for n in (19, 21, 23)]
+    inputs = [torch.randn(2, n, 4 * 8, generator=torch.Generator().manual_seed(n)) for n in (19, 21, 23)]
     inputs[2] = inputs[2][:, :21]
     check(Attention(heads=4), inputs, tmp_path)
 
 
+@pytest.mark.usefixtures("small")
 def test_causal(tmp_path):
-    check(Attention(is_causal=True), draw(1, 2, 45, 45, 32), tmp_path)
+    check(Attention(is_causal=True), draw(1, 2, 45, 45, 8), tmp_path)
 
 
+@pytest.mark.usefixtures("small")
 def test_rows_that_see_nothing_give_zero(tmp_path):
     mask = torch.rand(1, 1, 19, 45, generator=torch.Generator().manual_seed(3)) > 0.7
     mask[0, 0, 4], mask[0, 0, 5, :40] = False, False
-    check(Attention(), [*draw(2, 2, 19, 45, 32), mask], tmp_path)
+    check(Attention(), [*draw(2, 2, 19, 45, 8), mask], tmp_path)
 
 
+@pytest.mark.usefixtures("small")
 def test_rows_that_see_nothing_give_nan_where_nobody_minds(tmp_path):
     class Plain(nn.Module):
         def forward(self, q, k, v, mask):
@@ -102,28 +114,32 @@ def test_rows_that_see_nothing_give_nan_where_nobody_minds(tmp_path):
 
     mask = torch.zeros(11, 21)
     mask[3], mask[4, :18] = float("-inf"), float("-inf")
-    check(Plain(), [*draw(1, 2, 11, 21, 32), mask], tmp_path)
+    check(Plain(), [*draw(1, 2, 11, 21, 8), mask], tmp_path)
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("shape", [(2, 1, 9, 21), (1, 1, 1, 21)])
 def test_masks_that_are_added(shape, tmp_path):
     mask = torch.randn(shape, generator=torch.Generator().manual_seed(1))
-    check(Attention(), [*draw(2, 2, 9, 21, 32), mask], tmp_path)
+    check(Attention(), [*draw(2, 2, 9, 21, 8), mask], tmp_path)
 
 
+@pytest.mark.usefixtures("small")
 def test_grouped_heads(tmp_path):
-    q, _, _ = draw(1, 8, 9, 21, 32)
-    _, k, v = draw(1, 2, 9, 21, 32)
+    q, _, _ = draw(1, 8, 9, 21, 8)
+    _, k, v = draw(1, 2, 9, 21, 8)
     check(Attention(enable_gqa=True), [q, k, v], tmp_path)
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(("type_", "tolerance"), [(torch.float16, 2e-3), (torch.bfloat16, 2e-2)])
 def test_narrow_floats(type_, tolerance, tmp_path):
-    check(Attention(), [one.to(type_) for one in draw(1, 3, 17, 65, 40)], tmp_path, tolerance)
+    check(Attention(), [one.to(type_) for one in draw(1, 3, 17, 65, 8)], tmp_path, tolerance)
 
 
+@pytest.mark.usefixtures("small")
 def test_large_scores_do_not_overflow(tmp_path):
-    q, k, v = draw(1, 2, 16, 70, 32)
+    q, k, v = draw(1, 2, 16, 70, 8)
     check(Attention(), [q * 30, k * 30, v], tmp_path, 1e-4)
 
 

@@ -98,6 +98,17 @@ def test_shapes(monkeypatch, target, shape, tile):
 
 
 @pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_shapes_on_a_gpu(monkeypatch, shape, tile, vulkan_device):
+    batch, height, width, channels, filters, padding = shape
+    rng = np.random.default_rng(height * width)
+    layer = make(rng, channels, filters, padding)
+    x = rng.standard_normal((batch, channels, height, width)).astype(np.float32)
+    given = compile_with(monkeypatch, tile, layer, [x], target="vulkan:hopper", device="vulkan")(x)
+    assert (np.abs(given - reference(layer, x)) <= bound(layer, x, tile)).all()
+
+
+@pytest.mark.parametrize("tile", [2, 4])
 @TARGETS
 def test_bias_addition_and_activation_follow_in_registers(monkeypatch, target, tile):
     """Also where tiles stick out; what is added may lose its place to the result."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from eyas.module import container
 from eyas.module.assembler import Assembler, Direct, ProgramBuilder, Slot
 from eyas.module.isa import Access, Alloc
-from eyas.module.program import ExecutableRef, Export, Signature, TensorSpec
+from eyas.module.program import ExecutableRef, Export
+from eyas.module.signature import Signature, TensorSpec
 from eyas.runtime import _core
 
 FORMAT = f"elf-{platform.machine()}"

@@ -20,8 +20,10 @@ import eyas.runtime
 from eyas.errors import CallError, ModuleError, UsageError
 from eyas.module import container
 from eyas.module.assembler import Direct, ProgramBuilder
-from eyas.module.isa import DTYPES, Access, Alloc
-from eyas.module.program import Parameter, Signature, Symbol, TensorSpec
+from eyas.module.dtypes import DTYPES
+from eyas.module.isa import Access, Alloc
+from eyas.module.program import Parameter
+from eyas.module.signature import Signature, Symbol, TensorSpec
 
 NUMPY = {
     "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i1": np.bool_,

@@ -17,7 +17,8 @@ import eyas.runtime
 from eyas.errors import ModuleError
 from eyas.module import container
 from eyas.module.assembler import ProgramBuilder
-from eyas.module.program import Parameter, Signature, State
+from eyas.module.program import Parameter, State
+from eyas.module.signature import Signature
 from eyas.runtime import _core
 
 
@@ -82,7 +83,7 @@ def test_weights_are_streamed(tmp_path):
 import resource, numpy as np
 from eyas.module import container
 from eyas.module.assembler import ProgramBuilder
-from eyas.module.program import Signature
+from eyas.module.signature import Signature
 array = np.memmap({str(tmp_path / "w.bin")!r}, np.float32, "w+", shape=(50, 1_000_000))
 array[:, 0] = range(50)  # equal weights would be stored once
 records, data = container.layout_parameters({{f"w{{i}}": array[i] for i in range(50)}})

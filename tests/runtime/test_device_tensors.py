@@ -13,7 +13,7 @@ from test_vm import counting
 
 import eyas
 from eyas.errors import CallError
-from eyas.module.isa import DTYPES
+from eyas.module.dtypes import DTYPES
 
 NAMES = kernels.DEVICES
 

@@ -19,7 +19,8 @@ import eyas
 from eyas.errors import CallError, UsageError
 from eyas.module.assembler import ProgramBuilder
 from eyas.module.isa import Element
-from eyas.module.program import Signature, State
+from eyas.module.program import State
+from eyas.module.signature import Signature
 from eyas.runtime import _core
 
 NAMES = kernels.DEVICES

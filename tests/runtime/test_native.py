@@ -16,7 +16,8 @@ import pytest
 from eyas.module import container
 from eyas.module.assembler import Direct, ProgramBuilder, Slot
 from eyas.module.isa import Access, Alloc, Element, Float
-from eyas.module.program import ExecutableRef, Export, Program, Signature, State, Symbol, TensorSpec
+from eyas.module.program import ExecutableRef, Export, Program, State
+from eyas.module.signature import Signature, Symbol, TensorSpec
 from eyas.module.variants import Variant
 
 ASAN = {

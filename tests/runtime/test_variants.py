@@ -16,7 +16,7 @@ from eyas.module import container
 from eyas.module.assembler import Direct, ProgramBuilder
 from eyas.module.isa import Alloc
 from eyas.module.pool import share_parameters
-from eyas.module.program import Signature, TensorSpec
+from eyas.module.signature import Signature, TensorSpec
 from eyas.module.variants import Variant, decode_variants, encode_variants, folder_name
 from eyas.runtime import _core, device
 

@@ -14,8 +14,10 @@ import eyas.runtime
 from eyas.errors import CallError, ModuleError
 from eyas.module import isa
 from eyas.module.assembler import Direct, ProgramBuilder, Slot, disassemble, iterate, method_name
+from eyas.module.dtypes import DTYPES
 from eyas.module.isa import Access, Alloc, Element
-from eyas.module.program import Signature, State, TensorSpec, decode, encode
+from eyas.module.program import State, decode, encode
+from eyas.module.signature import Signature, TensorSpec
 
 
 def wrap(value: int) -> int:
@@ -244,7 +246,7 @@ def test_loop_sums_to_n():
 def test_load_and_store_scalars(element: Element):
     names = {Element.I1: "i1", Element.I64: "i64"}
     dtype = names.get(element, element.name.lower())
-    size = isa.DTYPES[dtype][1]
+    size = DTYPES[dtype][1]
     builder = ProgramBuilder()
     asm = builder.function(
         "main",

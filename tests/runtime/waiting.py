@@ -9,7 +9,8 @@ import numpy as np
 
 from eyas.module.assembler import Direct, ProgramBuilder
 from eyas.module.isa import Access, Alloc
-from eyas.module.program import ExecutableRef, Export, Signature, TensorSpec
+from eyas.module.program import ExecutableRef, Export
+from eyas.module.signature import Signature, TensorSpec
 
 # binding 0: how many have arrived, and how many are to. It is an argument, and on a device that reads the host's memory
 # the same for all. out = whether all came before the patience of some seconds was at an end.

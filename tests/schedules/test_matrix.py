@@ -41,11 +41,11 @@ def matrix(folder: Path, *options: str) -> dict:
 
 def test_edited_schedules_are_refused_or_right(tmp_path):
     found = matrix(
-        tmp_path, "--targets", ",".join(runnable()), "--in-turn", "--per-program", "4", "--pairs", "5", "--seed", "1"
+        tmp_path, "--targets", ",".join(runnable()), "--in-turn", "--per-program", "2", "--pairs", "5", "--seed", "1"
     )
     counts = found["counts"]
     assert not any(counts.get(one) for one in BAD), "\n".join(found["bad"])
-    assert counts["right"] >= 15 and counts["refused"] >= 30
+    assert counts["right"] >= 6 and counts["refused"] >= 12
     strategies = {name.split()[1] for name in found["by_strategy"]}
     assert strategies == {"contraction", "windows", "transforms", "attention", "rows"}
 
@@ -54,5 +54,5 @@ def test_a_kernel_that_leaves_its_buffers_is_found(tmp_path):
     target = [name for name in runnable() if name != "vmvx"][-1:]
     if not target:
         pytest.skip("no machine code for this machine")
-    found = matrix(tmp_path, "--targets", *target, "--programs", "elements", "--per-program", "12", "--plant")
+    found = matrix(tmp_path, "--targets", *target, "--programs", "elements", "--per-program", "4", "--plant")
     assert found["counts"].get("outside") and found["bad"]

@@ -14,7 +14,7 @@ from eyas.errors import EyasError, UsageError
 if TYPE_CHECKING:
     import numpy as np
 
-    from eyas.module.program import Signature
+    from eyas.module.signature import Signature
     from eyas.runtime import Module
 
 MODEL_ENDINGS = (".onnx", ".pt2", ".mlir", ".mlirbc", ".stablehlo")

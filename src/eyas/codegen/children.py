@@ -41,7 +41,8 @@ _MOST_EARLY = 8
 """Children that are started before it is known how many jobs there will be."""
 
 
-OnDone = Callable[[str, float], None]
+OnDone = Callable[[str, float | None], None]
+"""Hears the name of a dispatch and its seconds of processor time, None if the cache had it."""
 
 
 def compile_jobs(
@@ -76,12 +77,12 @@ def prepare_children(target: Target, count: int = 0) -> None:
 
 
 def _in_process(job: Job, on_done: OnDone | None) -> Any:
-    begin = time.process_time()
+    begin = time.thread_time()
     made = worker.run_safely(job)
     if isinstance(made, BaseException):
         raise made
     if on_done is not None:
-        on_done(job.name, time.process_time() - begin)
+        on_done(job.name, time.thread_time() - begin)
     return made
 
 

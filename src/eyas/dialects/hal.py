@@ -26,13 +26,16 @@ class CommandBufferType(Hal.Type, name="command_buffer"):
 
 IMAGE = "hal.image"
 """Not a field of the op below: IRDL has no constraint for dense elements."""
+SEGMENTS = "segments"
+"""Of an export, where it is not 1 for each: how many bindings each tensor of the dispatch takes."""
 
 
 class ExecutableOp(Hal.Operation, name="executable"):
     """One image with all kernels of the program for one target.
 
     `exports` is a list of dictionaries: name, bindings, constants, grid (per axis: factor, push-constant ordinals,
-    piece), strategy, knobs, rejected, and needs where it uses what not every device has. `features` are what a device
+    piece), strategy, knobs, rejected, needs where it uses what not every device has, and segments where a tensor takes
+    several bindings. `features` are what a device
     must have for all of them, separated by commas. The attribute `hal.image` has the bytes of the code, as a tensor of
     i8.
     """

@@ -29,7 +29,7 @@ def measure_gpu(device: Device) -> tuple[float, float]:
 
 
 def _flops_per_s(device: Device) -> float:
-    module, count = _elementwise(device, *_chains()), 1 << 16
+    module, count = elementwise(device, *_chains()), 1 << 16
     while True:
         ns = _fastest_ns(module, device.put(np.ones(count, np.float32)), device.put(np.array([0.5], np.float32)))
         if count == _MOST_ELEMENTS or ns >= _LONG_ENOUGH_NS:
@@ -49,13 +49,13 @@ def _chains() -> tuple[str, str]:
 
 
 def _bytes_per_s(device: Device) -> float:
-    module = _elementwise(device, "%1 = arith.addf %x, %s : f32", "%1")
+    module = elementwise(device, "%1 = arith.addf %x, %s : f32", "%1")
     room = min(_MEMORY_BYTES, int(device.properties["storage-bytes"]), int(device.properties["memory-bytes"]) // 8)
     array, scale = np.ones(room // 4, np.float32), np.array([0.5], np.float32)
     return 2 * array.nbytes / (_fastest_ns(module, device.put(array), device.put(scale)) / 1e9)
 
 
-def _elementwise(device: Device, body: str, result: str) -> Module:
+def elementwise(device: Device, body: str, result: str) -> Module:
     """A module of one kernel, which computes `result` of each element %x of a vector of any length and a number %s."""
     text = f"""
     #each = affine_map<(a) -> (a)>

@@ -15,7 +15,7 @@ from eyas.frontends.states import bind_states, initial_values
 from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module, run_upstream
 from eyas.ir.locations import describe_location, node_name
 from eyas.ir.walk import functions
-from eyas.module.program import RANDOM_STATE
+from eyas.module.signature import RANDOM_STATE
 from eyas.passes.input.convert_random import DRAWS
 from eyas.passes.input.drop_asserts import DropAsserts
 from eyas.passes.input.drop_unused_results import DropUnusedResults

@@ -8,7 +8,7 @@ from torch_mlir import ir as mlir
 
 
 def find_ops(root: mlir.Operation | mlir.OpView | mlir.Module, *names: str) -> list[mlir.OpView]:
-    """All ops below `root` with one of these names, in program order."""
+    """All ops below `root` with one of these names, in program order; what is inside an op comes before it."""
     found: list[mlir.OpView] = []
 
     def visit(op: mlir.Operation) -> mlir.WalkResult:

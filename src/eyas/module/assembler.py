@@ -30,7 +30,8 @@ from typing import Any
 from eyas.errors import ModuleError
 from eyas.module import isa
 from eyas.module.isa import Access, Kind, Op
-from eyas.module.program import ExecutableRef, Function, Parameter, Program, Signature, State
+from eyas.module.program import ExecutableRef, Function, Parameter, Program, State
+from eyas.module.signature import Signature
 
 
 class I64(int):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from eyas.errors import ModuleError
-from eyas.module.isa import DTYPES
+from eyas.module.dtypes import DTYPES
 from eyas.module.program import Parameter, Program
 
 ALIGNMENT = 64

@@ -14,7 +14,8 @@ from eyas.ir.walk import find_ops, functions
 from eyas.module import isa
 from eyas.module.assembler import I64, Assembler, Direct, Label, ProgramBuilder, Slot
 from eyas.module.isa import Access, Alloc, Element, Kind
-from eyas.module.program import ExecutableRef, Export, Parameter, Program, Signature, State
+from eyas.module.program import ExecutableRef, Export, Parameter, Program, State
+from eyas.module.signature import Signature
 
 
 def encode_program(

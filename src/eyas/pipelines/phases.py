@@ -25,6 +25,7 @@ OPTIONAL_PASSES = (
     "skip-inserted-zeros",
     "convert-conv-layout",
     "propagate-transposes",
+    "split-reductions",
     "propagate-reshapes",
     "trim-windows",
     "fuse-gathers",
@@ -109,6 +110,7 @@ def _optimize(options: Options) -> list[Pass | Upstream]:
         _make("convert-conv-layout"),
         _make("propagate-transposes"),
         Upstream("canonicalize,cse"),
+        _make("split-reductions", target=options.target),
         _make("propagate-reshapes"),
         _make("trim-windows"),
         _make("fuse-gathers"),
@@ -194,6 +196,7 @@ def _codegen(options: Options) -> list[Pass | Upstream]:
         # What was noted may have been edited since, or lies in a dump of another day.
         _make("verify-schedules", target=str(options.target)),
         _make("compile-executables", **_strategies(options)),
+        _make("split-bindings", target=options.target),
     ]
 
 

@@ -42,7 +42,7 @@ class CompileProgress(Watcher):
         if self._progress.tasks[self._task].total is None:
             self._progress.update(self._task, detail=f"after {name}")
 
-    def on_kernel(self, name: str, seconds: float) -> None:
+    def on_kernel(self, name: str, seconds: float | None) -> None:
         """A kernel was compiled."""
         with self._lock:
             self._progress.update(self._task, advance=1, detail=name)

@@ -128,8 +128,8 @@ class Watcher:
     def on_pass(self, name: str, seconds: float) -> None:
         """A pass of the phase is done."""
 
-    def on_kernel(self, name: str, seconds: float) -> None:
-        """A kernel was compiled, in so much processor time, or found in the cache, in none."""
+    def on_kernel(self, name: str, seconds: float | None) -> None:
+        """A kernel was compiled, in so much processor time, or found in the cache: None."""
 
     def on_warning(self, message: str) -> None:
         """Something is not as good as it should be, and right all the same."""
@@ -167,7 +167,7 @@ class Services:
         for watcher in self.watchers:
             watcher.on_pass(name, seconds)
 
-    def on_kernel(self, name: str, seconds: float) -> None:
+    def on_kernel(self, name: str, seconds: float | None) -> None:
         for watcher in self.watchers:
             watcher.on_kernel(name, seconds)
 

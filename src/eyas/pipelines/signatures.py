@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from eyas.module.program import Signature, Symbol, TensorSpec
+from eyas.module.signature import Signature, Symbol, TensorSpec
 from eyas.module.trees import CallTree, Tree, flat_results
 from eyas.program.program import Argument, EntryPoint
 from eyas.program.program import Signature as ImportedSignature

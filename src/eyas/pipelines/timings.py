@@ -40,11 +40,11 @@ class Timings(Watcher):
         """A pass of the phase is done."""
         self.passes[self._phase][name] += seconds
 
-    def on_kernel(self, name: str, seconds: float) -> None:
-        """A kernel was compiled. Called from several threads."""
+    def on_kernel(self, name: str, seconds: float | None) -> None:
+        """A kernel was compiled, or was in the cache. Called from several threads."""
         with self._lock:
-            self.kernels[name] += seconds
-            self.cached += not seconds
+            self.kernels[name] += seconds or 0
+            self.cached += seconds is None
 
     def finish(self) -> Timings:
         """The module is written."""

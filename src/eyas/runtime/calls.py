@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from eyas.errors import CallError, ModuleError
-from eyas.module.program import Signature
+from eyas.module.signature import Signature
 from eyas.runtime import _core
 from eyas.runtime.narrow import narrowing
 

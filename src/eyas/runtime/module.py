@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from eyas.errors import CallError, ModuleError, UsageError
-from eyas.module.program import RANDOM_STATE, Signature, Symbol, TensorSpec
+from eyas.module.signature import RANDOM_STATE, Signature, Symbol, TensorSpec
 from eyas.runtime import _core, safetensors
 from eyas.runtime.calls import Calls, EntryPoint, Function
 from eyas.runtime.device import Device, as_device, device_for
@@ -193,7 +193,7 @@ class Module:
         """The same without an end: each step calls the module once."""
         context = _core.Context(self._loaded, 0, True)
         name = entry or (self._main.name if self._main else self._no_main())
-        call = _core.Function(context, name)
+        call = _core.Function(context, name).keep  # nobody reads the results: they stay where they are
         call(*args)
         context.profile()
         while True:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eyas.errors import CallError
-from eyas.module.program import Signature
+from eyas.module.signature import Signature
 
 # The signature's type -> what is taken for it, and what it becomes.
 _NARROWED = {

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from eyas.errors import ModuleError
-from eyas.module.isa import DTYPES
+from eyas.module.dtypes import DTYPES
 
 _DTYPES = {
     "F64": "f64", "F32": "f32", "F16": "f16", "BF16": "bf16", "BOOL": "i1", "I8": "i8", "U8": "u8", "I16": "i16",

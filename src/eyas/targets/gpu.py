@@ -25,6 +25,8 @@ _MOST_BINDINGS = 256  # of the executable format
 _OTHER_GRID = 65_535  # workgroups along the second and third axis, everywhere
 # Of shared memory, for what kernels pass between subgroups while they reduce.
 _RESERVED_BYTES = 1024
+# So many hide how long memory takes to answer.
+_THREADS_PER_CORE = 1024
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,14 @@ class GpuTarget(Target):
     @property
     def workgroup_bytes(self) -> int:
         return max(0, self.facts.shared - _RESERVED_BYTES)
+
+    @property
+    def wanted_threads(self) -> int:
+        return self.cores * _THREADS_PER_CORE if self.facts.shared_is_near else 0
+
+    @property
+    def reads_rows_again(self) -> bool:
+        return True
 
     @property
     def runs_here(self) -> bool:

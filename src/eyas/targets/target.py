@@ -26,6 +26,10 @@ class Caches:
     l3_bytes: int
 
 
+_VECTOR_BYTES = 16
+"""The most that kernels read at once."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one dispatch may ask for. The defaults are those of CPU devices (`runtime/include/eyas/hal.h`)."""
@@ -38,6 +42,17 @@ class Limits:
     """Bytes that a binding's offset in its buffer must be a multiple of; 1: it may begin anywhere."""
     max_binding_bytes: int = 2**63 - 1
     """How much of a buffer a dispatch sees through one binding."""
+
+    @property
+    def segment_bytes(self) -> int:
+        """What a tensor that needs several bindings has in each but the last. Each begins where bindings may and at a
+        whole vector, and has room for the bytes by which an unaligned tensor begins behind that."""
+        unit = max(self.offset_alignment, _VECTOR_BYTES)
+        return max(unit, (self.max_binding_bytes - self.offset_alignment) // unit * unit)
+
+    def segments(self, tensor_bytes: int) -> int:
+        """Bindings that show all of a tensor."""
+        return max(1, -(-tensor_bytes // self.segment_bytes))
 
 
 @dataclass(frozen=True)
@@ -109,6 +124,17 @@ class Target(ABC):
         Twice what is near: it is written and read in order, which the second-level cache keeps up with.
         """
         return 2 * self.near_bytes
+
+    @property
+    def wanted_threads(self) -> int:
+        """Threads of one dispatch that keep all processors busy, where these are far more than cores; else 0."""
+        return 0
+
+    @property
+    def reads_rows_again(self) -> bool:
+        """Whether a workgroup goes through a row that it cannot keep as often as needed, and makes again what it makes
+        of each element: then rows of any length are one dispatch."""
+        return False
 
     @cached_property
     def digest(self) -> str:

@@ -135,6 +135,15 @@ def _orthogonal(values: Any, tensors: Sequence[torch.Tensor]) -> Any:
     return _product(q, r), _gram(q), r.tril(-1)
 
 
+def _reflected(values: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    """What the reflectors of columns are that depend on others is rounding."""
+    packed, factors = values
+    rows, count = packed.shape[-2], factors.shape[-1]
+    return _product(
+        torch.linalg.householder_product(packed[..., : min(rows, count)], factors), packed[..., :count, :].triu()
+    )
+
+
 def _product(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return one @ other
 
@@ -157,6 +166,7 @@ UNIQUE: dict[str, Callable[[Any, Sequence[torch.Tensor]], Any]] = {
     "linalg.eigvals": _eigenvalues,
     "linalg.qr": _orthogonal,
     "qr": _orthogonal,
+    "geqrf": _reflected,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,6 +24,10 @@ Call = tuple[Sequence[Any], Any, Any, Any]
 
 LARGEST = 1000
 """What a size that varies is declared to be at most; at least it is that of the sample."""
+
+
+MOST_TOGETHER = 5
+"""Of how many tensors every part is tried, where not all can vary together."""
 
 
 class Refusal(Exception):
@@ -60,7 +65,7 @@ def skip_reason(sample: Sample, pass_: str) -> str:
                 return f"torch: {type(error).__name__}: {error}"
     if difference(*results, tolerance=(0.0, 0.0)):
         return "random"
-    if pass_ == "dynamic" and _resized(sample) is None:
+    if pass_ == "dynamic" and next(_plans(sample), None) is None:
         return "no tensor whose first size alone can change"
     if pass_ == "gradients" and not _differentiable(sample):
         return "nothing to differentiate"
@@ -73,22 +78,62 @@ def run_forward(samples: Sequence[Sample]) -> list[list[Call]]:
 
 
 def run_dynamic(samples: Sequence[Sample]) -> list[list[Call]]:
-    """The first tensor's first dimension, and those of others that have the same size."""
-    plans = [_resized(sample) for sample in samples]
-    shapes: list[Any] = []
-    for number, (sample, plan) in enumerate(zip(samples, plans, strict=True)):
-        # torch asks for a range where an op works with some sizes only.
-        size = sample.tensors[min(plan.dynamic)].shape[0]
-        dim = torch.export.Dim(f"n{number}", min=size, max=LARGEST)
-        shapes += [{0: dim} if place in plan.dynamic else None for place in range(len(plan.tensors))]
+    """The first tensor's first dimension, and those of others that have the same size, or of some of them: a sample
+    does not say which are the same by chance. What torch.export alone cannot leave open in any of these ways either is
+    closed."""
+    if len(samples) > 1:
+        return _run_plans(samples, [next(_plans(sample)) for sample in samples])
+    refused = None
+    for plan in _plans(samples[0]):
+        try:
+            return _run_plans(samples, [plan])
+        except Refusal as refusal:
+            if refusal.kind != "export" or _torch_exports(samples[0], plan):
+                raise
+            refused = refused or refusal
+    raise Refusal("closed", str(refused))
+
+
+def _run_plans(samples: Sequence[Sample], plans: Sequence[_Resized]) -> list[list[Call]]:
+    shapes = [shape for number, pair in enumerate(zip(samples, plans, strict=True)) for shape in _shapes(*pair, number)]
     module = _compile(samples, {"tensors": tuple(shapes)})
     first = _calls(module, samples, [one.tensors for one in samples])
     second = _calls(module, samples, [plan.tensors for plan in plans])
     return [list(pair) for pair in zip(first, second, strict=True)]
 
 
+def _shapes(sample: Sample, plan: _Resized, number: int = 0) -> list[Any]:
+    """What is declared: torch asks for a range where an op works with some sizes only."""
+    size = sample.tensors[min(plan.dynamic)].shape[0]
+    dim = torch.export.Dim(f"n{number}", min=size, max=LARGEST)
+    return [{0: dim} if place in plan.dynamic else None for place in range(len(plan.tensors))]
+
+
+def _torch_exports(sample: Sample, plan: _Resized) -> bool:
+    """Whether torch.export traces a sample without us."""
+    shapes = {"tensors": tuple(_shapes(sample, plan))}
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tensors = tuple(copies(sample.tensors))
+            torch.export.export(Together([sample]).eval(), tensors, dynamic_shapes=shapes, strict=False)
+    except Exception:
+        return False
+    return True
+
+
 def run_gradients(samples: Sequence[Sample]) -> list[list[Call]]:
     """Results and gradients of all of them that have one."""
+    with mock.patch("torch.testing._internal.common_methods_invocations.wrapper_set_seed", _call):
+        return _run_gradients(samples)
+
+
+def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """In place of a call after the seed is set, which Dynamo cannot trace: what is random is not compared."""
+    return function(*args, **kwargs)
+
+
+def _run_gradients(samples: Sequence[Sample]) -> list[list[Call]]:
     torch._dynamo.reset()
     functions = [_processed(sample) for sample in samples]
 
@@ -172,12 +217,15 @@ class _Resized:
         self.tensors, self.dynamic = tensors, dynamic
 
 
-def _resized(sample: Sample) -> _Resized | None:
+def _plans(sample: Sample) -> Iterator[_Resized]:
     sizes = [tensor.shape[0] for tensor in sample.tensors if tensor.dim()]
     if not sizes or sizes[0] < 2:
-        return None
-    same = frozenset(i for i, tensor in enumerate(sample.tensors) if tensor.dim() and tensor.shape[0] == sizes[0])
-    for dynamic in (same, frozenset([min(same)])):
+        return
+    same = [i for i, tensor in enumerate(sample.tensors) if tensor.dim() and tensor.shape[0] == sizes[0]]
+    others = same[1:] if len(same) <= MOST_TOGETHER else []
+    fewer = (some for count in range(len(others) - 1, 0, -1) for some in itertools.combinations(others, count))
+    for some in dict.fromkeys([tuple(same[1:]), *fewer, ()]):
+        dynamic = frozenset([same[0], *some])
         tensors = [_longer(one) if i in dynamic else one for i, one in enumerate(sample.tensors)]
         try:
             with torch.no_grad(), warnings.catch_warnings():
@@ -187,8 +235,7 @@ def _resized(sample: Sample) -> _Resized | None:
             continue
         # No program returns as many tensors as a size says.
         if len(made) == len(before) and _MEANS.get(sample.op.name, _always)(*tensors):
-            return _Resized(tensors, dynamic)
-    return None
+            yield _Resized(tensors, dynamic)
 
 
 def _always(*tensors: torch.Tensor) -> bool:
@@ -202,7 +249,11 @@ def _is_in_order(boundaries: torch.Tensor, *others: torch.Tensor) -> bool:
     return bool((boundaries.diff() >= 0).all())
 
 
-_MEANS = {"searchsorted": _is_in_order, "bucketize": lambda x, *others: all(map(_is_in_order, others))}
+_MEANS = {
+    "searchsorted": _is_in_order,
+    "bucketize": lambda x, *others: all(map(_is_in_order, others)),
+    "lu_unpack": lambda packed, pivots: pivots.shape[-1] == min(packed.shape[-2:]),
+}
 """Ops that ask something of their arguments that they do not check."""
 
 

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.conformance.torch_ops import __main__ as main  # noqa: E402
-from tests.conformance.torch_ops import check, compare, report  # noqa: E402
+from tests.conformance.torch_ops import check, compare, report, runners  # noqa: E402
 from tests.conformance.torch_ops.ops import DTYPES, copies, database, ineligible, names_of, samples_of  # noqa: E402
 
 SEED = 1
@@ -117,8 +117,35 @@ def test_an_op_is_as_its_worst_sample() -> None:
     assert report.kind_of_op(parts) == "unsupported"
     counts = {("f32", "add"): 3, ("f32", "sub"): 9}
     lines = report.tables({("f32", "add"): parts, ("f32", "sub"): parts[:1]}, counts)
-    assert "| f32 | 2 | 1 | 50.0% | 0 | 0 | 0 | 1 | 0 | 12 | 3 | 2 |" in lines
+    assert "| f32 | 2 | 1 | 50.0% | 0 | 0 | 0 | 1 | 0 | 12 | 3 | 2 | 0 |" in lines
     assert "| add | f32 | unsupported | 1 of 2 | 1 | why |" in lines
+
+
+def test_samples_that_torch_alone_cannot_leave_open_are_counted_by_themselves() -> None:
+    parts = [[0, "passed", ""], [1, "closed", "why"]]
+    results = {("dynamic", "add"): parts, ("dynamic", "sub"): parts[1:]}
+    lines = report.tables(results, {key: 2 for key in results})
+    assert "| dynamic | 1 | 1 | 100.0% | 0 | 0 | 0 | 0 | 0 | 4 | 1 | 1 | 2 |" in lines
+    assert "| add | dynamic | closed | 1 of 2 | 1 | why |" in lines
+    assert "| sub | dynamic | closed | 1 of 1 | 1 | why |" in lines
+
+
+def test_what_torch_exports_without_us_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args):
+        raise runners.Refusal("export", "no")
+
+    monkeypatch.setattr(runners, "_compile", refuse)
+    for name, kind in (("add", "export"), ("_chunk_cat", "closed")):
+        samples = samples_of(name, "dynamic", 0)
+        sample = next(one for one in samples if next(runners._plans(one), None) and _is_of(name, one))
+        with pytest.raises(runners.Refusal) as refusal:
+            runners.run_dynamic([sample])
+        assert refusal.value.kind == kind
+
+
+def _is_of(name, sample):
+    """`_chunk_cat` pads what is not a multiple of the number of parts."""
+    return name == "add" or sample.leaves[-2:] == (0, 3)
 
 
 def test_a_run_goes_on_where_one_was_killed(tmp_path: Path) -> None:
@@ -135,3 +162,8 @@ def test_a_run_goes_on_where_one_was_killed(tmp_path: Path) -> None:
     }
     main._add(path, add)
     assert main._lines(path) == [add, again, add]
+
+
+def test_dynamo_sees_ops_without_the_seed_that_the_database_sets() -> None:
+    (kind, reason), *_ = check.check_samples("nn.functional.feature_alpha_dropout/without_train", "gradients", [0])
+    assert kind == "passed", reason

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from eyas.passes.optimize.toom_cook import OUTPUTS, TAPS, matrices
-from eyas.passes.optimize.winograd import Layer, choose_tile
+from eyas.passes.optimize.winograd import Layer, choose_tile, costs_of
+from eyas.targets import Target
 
-L3_BYTES = 32 << 20
+COSTS = replace(costs_of(Target.parse("llvm-cpu")), near_bytes=32 << 20)
+HOPPER = Target.parse("vulkan:hopper")
 
 
 @pytest.mark.parametrize("outputs", OUTPUTS)
@@ -41,11 +45,29 @@ def test_a_factor_is_spared_in_each_row(outputs):
     ],
 )
 def test_choice(layer, tile):
-    assert choose_tile(layer, L3_BYTES) == tile
+    assert choose_tile(layer, COSTS) == tile
 
 
 def test_far_memory_counts():
     """Without a cache that holds the transformed tiles, layers with few channels stay as they are."""
     layer = Layer(1, 128, 128, 16, 16)
-    assert choose_tile(layer, L3_BYTES) == 4
-    assert choose_tile(layer, 0) is None
+    assert choose_tile(layer, COSTS) == 4
+    assert choose_tile(layer, replace(COSTS, near_bytes=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("layer", "tile"),
+    [
+        (Layer(16, 56, 56, 64, 64), 4),
+        (Layer(16, 14, 14, 256, 256), 4),
+        (Layer(1, 56, 56, 64, 64), None),  # two more dispatches take longer than what they save
+        (Layer(1, 7, 7, 512, 512), None),  # four times as many weights
+    ],
+)
+def test_choice_on_a_gpu(layer, tile):
+    costs = costs_of(HOPPER)
+    assert costs is not None and choose_tile(layer, costs) == tile
+
+
+def test_none_where_a_cpu_plays_the_gpu():
+    assert costs_of(Target.parse("vulkan:lavapipe")) is None

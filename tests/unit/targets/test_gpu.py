@@ -91,6 +91,15 @@ def test_shapes_of_matrices_are_features_that_can_be_read() -> None:
     assert gpu(f"vulkan:baseline:+{shape}").matrix_shapes == (shape,)
 
 
+def test_large_tensors_have_several_bindings() -> None:
+    """Of whole vectors, each with room for where an unaligned tensor begins."""
+    limits = Target.parse("vulkan:baseline").limits
+    assert limits.segment_bytes == (128 << 20) - 256
+    assert [limits.segments(bytes_) for bytes_ in (0, 1, (128 << 20) - 256, 128 << 20, 3 << 27)] == [1, 1, 1, 2, 4]
+    assert Target.parse("vulkan:baseline:range=1000,alignment=4").limits.segment_bytes == 992
+    assert Target.parse("llvm-cpu").limits.segments(1 << 40) == 1
+
+
 def test_cuda_has_limits_of_its_own() -> None:
     cuda = gpu("cuda")
     assert cuda.profile == "sm_90a" and cuda.cores == 132 and gpu("cuda:sm_90a:cores=8").cores == 8

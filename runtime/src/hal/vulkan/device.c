@@ -5,7 +5,7 @@
 #include "hal/cpu/cpu.h"
 #include "hal/vulkan/vulkan.h"
 
-enum { VALIDATION, TIMEOUT_MS, PIPELINE_CACHE, STAGING, MATCH, OPTION_COUNT };
+enum { VALIDATION, TIMEOUT_MS, POLL_US, PIPELINE_CACHE, STAGING, MATCH, OPTION_COUNT };
 
 static const eyas_hal_option_info_t options[OPTION_COUNT] = {
     [VALIDATION] = {.name = "validation",
@@ -17,13 +17,17 @@ static const eyas_hal_option_info_t options[OPTION_COUNT] = {
                                    "0: no bound",
                     .default_value = 300000,
                     .max = 1000000000},
+    [POLL_US] = {.name = "poll_us",
+                 .description = "how long a thread that waits for a GPU looks without a pause, "
+                                "before it sleeps between looks",
+                 .default_value = 2000,
+                 .max = UINT32_MAX},
     [PIPELINE_CACHE] = {.name = "pipeline_cache",
                         .description = "a folder where compiled pipelines are kept; none otherwise",
                         .is_text = true},
     [STAGING] = {.name = "staging",
-                 .description =
-                     "1: the host does not see the device's memory, as on a GPU with its "
-                     "own, even where it could; for tests",
+                 .description = "1: the host does not see the device's memory and looks at its "
+                                "progress, as with a GPU, even where it is the CPU; for tests",
                  .max = 1},
     [MATCH] = {.name = "match",
                .description =
@@ -237,6 +241,7 @@ static eyas_status_t create(uint32_t index, const eyas_hal_option_t* values,
   device->validation = values[VALIDATION].number;
   device->timeout_ns =
       values[TIMEOUT_MS].number ? values[TIMEOUT_MS].number * 1000000u : UINT64_MAX;
+  device->poll_ns = values[POLL_US].number * 1000u;
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -249,6 +254,8 @@ static eyas_status_t create(uint32_t index, const eyas_hal_option_t* values,
   pthread_condattr_destroy(&attributes);
   eyas_status_t status =
       choose(system, index, values[MATCH].text, &device->physical, &device->facts);
+  device->is_polled = values[STAGING].number != 0 ||
+                      device->facts.properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU;
   if (!status) status = open(device, values);
   if (status) {
     eyas_hal_vulkan_destroy(device);

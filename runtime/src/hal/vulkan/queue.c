@@ -5,9 +5,14 @@
 #include "hal/vulkan/queue.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "hal/cpu/cpu.h"
+
+// Between two looks at a GPU's timeline.
+#define MIN_SLEEP_NS 10000
+#define MAX_SLEEP_NS 500000
 
 static void append(eyas_hal_vulkan_list_t* list, eyas_hal_vulkan_submission_t* submission) {
   submission->next = NULL;
@@ -204,8 +209,32 @@ void eyas_hal_vulkan_queue_advance(eyas_hal_vulkan_device_t* device) {
   pthread_mutex_unlock(&queue->finishing);
 }
 
+// Looks at the timeline again and again: NVIDIA's vkWaitSemaphores may return as late as 10 ms
+// after the work. Sleeps grow with the time that has passed, so that they add a few percent to it.
+static VkResult poll_value(eyas_hal_vulkan_device_t* device, uint64_t value, uint64_t poll_ns,
+                           uint64_t timeout_ns) {
+  const uint64_t start_ns = eyas_clock_now_ns();
+  for (;;) {
+    uint64_t seen = 0;
+    const VkResult result =
+        device->vk.GetSemaphoreCounterValue(device->handle, device->queue.timeline, &seen);
+    if (result != VK_SUCCESS || seen >= value) return result;
+    const uint64_t passed_ns = eyas_clock_now_ns() - start_ns;
+    if (passed_ns >= timeout_ns) return VK_TIMEOUT;
+    if (passed_ns < poll_ns) {
+      eyas_cpu_pause();
+      continue;
+    }
+    uint64_t sleep_ns = passed_ns / 32 + MIN_SLEEP_NS;
+    if (sleep_ns > MAX_SLEEP_NS) sleep_ns = MAX_SLEEP_NS;
+    if (sleep_ns > timeout_ns - passed_ns) sleep_ns = timeout_ns - passed_ns;
+    nanosleep(&(struct timespec){.tv_nsec = (long)sleep_ns}, NULL);
+  }
+}
+
 VkResult eyas_hal_vulkan_queue_wait_value(eyas_hal_vulkan_device_t* device, uint64_t value,
-                                          uint64_t timeout_ns) {
+                                          uint64_t poll_ns, uint64_t timeout_ns) {
+  if (device->is_polled) return poll_value(device, value, poll_ns, timeout_ns);
   const VkSemaphoreWaitInfo info = {
       .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
       .semaphoreCount = 1,
@@ -270,7 +299,8 @@ eyas_status_t eyas_hal_vulkan_semaphore_wait(eyas_hal_semaphore_t* semaphore, ui
          (promised = promise_of(&device->queue, semaphore, value))) {
     const uint64_t left_ns = timeout_ns - passed_ns;
     const VkResult result = eyas_hal_vulkan_queue_wait_value(
-        device, promised, left_ns < EYAS_HAL_VULKAN_LOOK_NS ? left_ns : EYAS_HAL_VULKAN_LOOK_NS);
+        device, promised, passed_ns == 0 ? device->poll_ns : 0,
+        left_ns < EYAS_HAL_VULKAN_LOOK_NS ? left_ns : EYAS_HAL_VULKAN_LOOK_NS);
     if (result != VK_TIMEOUT) eyas_hal_vulkan_queue_advance(device);
     passed_ns = eyas_clock_now_ns() - start_ns;
   }

@@ -18,9 +18,9 @@ void eyas_hal_vulkan_submission_finish(eyas_hal_vulkan_submission_t* submission)
 
 // Finishes what is done, and issues what could not go on before.
 void eyas_hal_vulkan_queue_advance(eyas_hal_vulkan_device_t* device);
-// Waits until the device's timeline has a value.
+// Waits until the device's timeline has a value; on a GPU without a pause for the first `poll_ns`.
 VkResult eyas_hal_vulkan_queue_wait_value(eyas_hal_vulkan_device_t* device, uint64_t value,
-                                          uint64_t timeout_ns);
+                                          uint64_t poll_ns, uint64_t timeout_ns);
 // With the mutex: whether there is nothing to do, and the end of everything under way.
 bool eyas_hal_vulkan_queue_is_idle(const eyas_hal_vulkan_queue_t* queue);
 void eyas_hal_vulkan_queue_fail(eyas_hal_vulkan_device_t* device, eyas_status_t status);

@@ -366,6 +366,10 @@ struct eyas_hal_vulkan_device_t {
   bool validation;
   char message_count[16];  // of the validation layer, as a property
   uint64_t timeout_ns;     // of one submission; UINT64_MAX: none
+  // Whether who waits looks at the timeline, without a pause for `poll_ns`. Where the device is the
+  // CPU itself, looking takes the time of what is looked for.
+  bool is_polled;
+  uint64_t poll_ns;
   eyas_hal_vulkan_memory_t memory;
   eyas_hal_vulkan_pipelines_t pipelines;
   eyas_hal_vulkan_queue_t queue;

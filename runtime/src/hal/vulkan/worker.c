@@ -58,7 +58,7 @@ static void* work(void* argument) {
       const uint64_t value = queue->issued.first->value;
       const uint64_t timeout_ns = queue->waiting.first ? POLL_NS : EYAS_HAL_VULKAN_LOOK_NS;
       pthread_mutex_unlock(&queue->mutex);
-      const VkResult result = eyas_hal_vulkan_queue_wait_value(device, value, timeout_ns);
+      const VkResult result = eyas_hal_vulkan_queue_wait_value(device, value, 0, timeout_ns);
       pthread_mutex_lock(&queue->mutex);
       if (result == VK_TIMEOUT) check_hang(device);
     } else if (!queue->refused.first) {

@@ -77,6 +77,13 @@ class Analysis:
             return str(reason)
 
     @cached_property
+    def unkept(self) -> Kernel | str:
+        """The same for code that keeps nothing of a row between its nests, which may be of any size then."""
+        if self.raw is None:
+            return self.reason
+        return self.plain if not isinstance(self.plain, str) else normalize(self.raw, is_kept=False)
+
+    @cached_property
     def default(self) -> Kernel | str:
         """The kernel in the blocks that its products would like, or why there is none."""
         return self.kernel(self.block_of_products)

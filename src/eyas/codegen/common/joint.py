@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
+from torch_mlir.dialects import arith
 
 from eyas.codegen.common.combine import Combiner, combines
 from eyas.codegen.common.emission.values import Memory, clone_op
@@ -64,6 +65,46 @@ class Joint:
             clone = clone_op(op, [get(one) for one in op.operands], [one.type for one in op.results])
             values.update(zip(op.results, clone.results, strict=True))
         return [get(one) for one in self.yielded]
+
+
+@dataclass(frozen=True)
+class PlacedJoint(Joint):
+    """A choice of an element together with its place, output `place`: which share comes first can be seen from them, so
+    that elements of two shares may take turns."""
+
+    place: int = 0
+
+    @property
+    def in_order(self) -> bool:
+        return False
+
+    def join(self, memory: Memory, olds: Sequence[mlir.Value], news: Sequence[mlir.Value]) -> list[mlir.Value]:
+        first = arith.CmpIOp(arith.CmpIPredicate.ule, olds[self.place], news[self.place]).result
+        pairs = list(zip(olds, news, strict=True))
+        left = [arith.SelectOp(first, old, new).result for old, new in pairs]
+        right = [arith.SelectOp(first, new, old).result for old, new in pairs]
+        return super().join(memory, left, right)
+
+
+def placed_joint_of(statement: Statement) -> Joint | None:
+    """The same as `joint_of`, by places where the body has them."""
+    joint = joint_of(statement)
+    if joint is None or not joint.in_order or len(joint.news) != 2 or len(statement.reductions) != 1:
+        return joint
+    places = [number for number, new in enumerate(joint.news) if _is_place(statement, new)]
+    if len(places) != 1:
+        return joint
+    return PlacedJoint(joint.news, joint.olds, joint.steps, joint.yielded, joint.combiners, places[0])
+
+
+def _is_place(statement: Statement, value: mlir.Value) -> bool:
+    """Whether a value is the index along the loop of a reduction."""
+    owner = defining_op(value)
+    while owner is not None and owner.name in ("arith.index_cast", "arith.index_castui"):
+        owner = defining_op(owner.operands[0])
+    if owner is None or owner.name != "linalg.index":
+        return False
+    return statement.loop_of_index.get(mlir.IntegerAttr(owner.attributes["dim"]).value) == statement.reductions[0]
 
 
 def joint_of(statement: Statement) -> Joint | None:

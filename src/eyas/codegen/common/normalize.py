@@ -14,9 +14,10 @@ _MAX_LOCAL_BYTES = 1 << 20
 """Of all locals together: a workgroup keeps them on a worker's stack."""
 
 
-def normalize(kernel: Kernel) -> Kernel:
-    """The same kernel with simpler loops. Raises Unsupported when what nests hand to each other does not fit."""
-    nests = shrink_locals(kernel).nests
+def normalize(kernel: Kernel, is_kept: bool = True) -> Kernel:
+    """The same kernel with simpler loops. Raises Unsupported when what nests hand to each other does not fit where it
+    `is_kept`."""
+    nests = shrink_locals(kernel, is_kept).nests
     shared = kernel.shared
     for loop in reversed(range(shared)):
         if all(nest.loops[loop] == ONE for nest in nests):
@@ -46,8 +47,9 @@ def _collapse_own(nest: Nest, common: int) -> Nest:
     return nest
 
 
-def shrink_locals(kernel: Kernel) -> Kernel:
-    """Memory local to a workgroup holds one iteration of the shared loops, or one block."""
+def shrink_locals(kernel: Kernel, is_kept: bool = True) -> Kernel:
+    """Memory local to a workgroup holds one iteration of the shared loops, or one block. Where it `is_kept`, the stack
+    must hold it."""
     storages = {id(access.storage): access.storage for nest in kernel.nests for access in nest.accesses}
     blocked = {id(storage) for storage in locals_of(kernel.nests[kernel.first :])} if kernel.block else set()
     smaller: dict[int, Storage] = {}
@@ -59,7 +61,8 @@ def shrink_locals(kernel: Kernel) -> Kernel:
         else:
             shape = storage.shape[kernel.shared :]
         smaller[key] = replace(storage, shape=shape, in_blocks=key in blocked)
-    check_locals(smaller.values())
+    if is_kept:
+        check_locals(smaller.values())
 
     def change(access: Access) -> Access:
         if id(access.storage) not in smaller:

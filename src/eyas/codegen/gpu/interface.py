@@ -21,6 +21,10 @@ BINDINGS, UNALIGNED = "eyas.bindings", "eyas.unaligned"
 """Attributes of the function: how many bindings its dispatches have, and which of them may begin anywhere, so that they
 are not read in vectors."""
 
+MATRIX_ELEMENT = "eyas.matrix_element"
+"""On the function: the type of what matrix instructions multiply. The GPU dialect has no fragments of bf16; they are
+f16 there, and become what they are in the last step."""
+
 SCRATCH = "eyas.scratch"
 """On the function: terms of the bytes of scratch memory, each a factor and the ordinals of push constants."""
 

@@ -1,15 +1,18 @@
 """Products by the matrix instructions of subgroups: operands pass through shared memory, sums stay in fragments.
 
 A fragment is a small matrix that a subgroup has in its registers, nobody knows where. Each subgroup has several rows
-and columns of them. When the sum is done, one fragment after the other goes through shared memory, where its elements
-have places, and each thread finishes a few of them as it would finish those of a tile of its own.
+and columns of them. With two buffers, threads fill one while they multiply from the other:
 
+    shared[0] <- memory at 0; registers <- memory at depth; barrier; factors <- shared[0], slice 0
     for k in steps of depth:
-        shared <- registers; barrier
-        registers <- memory at k + depth
-        for each slice of depth: fragments += rows of shared * columns of shared
-        barrier
-    for each fragment: shared <- fragment; barrier; bias, activation, casts, stores; barrier
+        shared[1] <- registers; registers <- memory at k + 2 depth
+        for each slice of depth:
+            next factors <- shared[0], next slice; or, in the middle of the last: barrier; shared[1], slice 0
+            sums += factors of rows * factors of columns
+        swap the buffers
+
+When the sum is done, one row of fragments after the other goes through shared memory, where elements have places, and
+each thread finishes some of them as it would finish those of a tile of its own: bias, activation, casts, stores.
 """
 
 from __future__ import annotations
@@ -17,233 +20,290 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith, gpu, memref, vector
+from torch_mlir.dialects import arith, gpu, memref, scf, vector
 
 from eyas.codegen.common.emission.tile_body import with_index
-from eyas.codegen.common.emission.tile_loads import Block, Indices, TileContext
-from eyas.codegen.common.kernel import Nest, Statement
+from eyas.codegen.common.emission.tile_loads import Block, Indices
+from eyas.codegen.common.kernel import Nest
+from eyas.codegen.common.sizes import product
+from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, MatrixStage, Side, group_type
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.staged_tile import Operand, Stage, StagedTile
-from eyas.codegen.gpu.thread_tile import ThreadLoads
-from eyas.ir.values import element_bytes
+from eyas.codegen.gpu.points import decode, each
+from eyas.codegen.gpu.thread_tile import ThreadTile
 
-GROUP = 4
-"""Elements that are loaded, and lie in shared memory, as one vector."""
-PAD_BYTES = 16
-"""Between the lines of shared memory; the instructions want lines to be a multiple of that."""
+POINTS = GROUP_BYTES // 4
+"""Sums that are one group of shared memory; a thread finishes that many neighbours at a time."""
 
 
 @dataclass(frozen=True)
 class Fragments:
-    """What a workgroup computes with: subgroups of `subgroup` threads, `across` of them side by side, each with `rows`
-    times `columns` fragments of `shape` (rows, columns, depth)."""
+    """What a workgroup computes with: subgroups of `subgroup` threads, `down` times `across` of them, each with `rows`
+    times `columns` fragments of `shape` (rows, columns, depth). There are `parts` of such, which have the same
+    fragments and share the steps of their sums."""
 
     subgroup: int
+    parts: int
+    down: int
     across: int
     rows: int
     columns: int
     shape: tuple[int, int, int]
 
+    @property
+    def subgroups(self) -> int:
+        return self.parts * self.down * self.across
 
-class MatrixTile(StagedTile):
-    """All that a workgroup whose tile begins at `corner` (row, column) does."""
+    @property
+    def pitch(self) -> int:
+        """Groups between the lines of a row of fragments that are finished."""
+        return self.columns * self.shape[1] // POINTS | 1
+
+    @property
+    def finished(self) -> int:
+        """Groups of shared memory that a row of finished fragments of each subgroup takes."""
+        return self.subgroups * self.shape[0] * self.pitch
+
+
+class MatrixTile(ThreadTile):
+    """All that a workgroup whose tile begins at `corner` (row, column) does, with one or two `buffers`, while elements
+    of `in_flight` more steps are on their way to registers."""
 
     def __init__(
         self,
         memory: Memory,
         nest: Nest,
-        rows: Operand,
-        columns: Operand,
+        sides: tuple[Side, Side],
         depth: int,
         corner: tuple[mlir.Value, mlir.Value],
         fragments: Fragments,
+        buffers: int,
+        in_flight: int,
     ):
-        self.fragments, at = fragments, memory.at
-        number = gpu.subgroup_id()
-        down = arith.DivUIOp(number, at.index(fragments.across)).result
-        right = arith.RemUIOp(number, at.index(fragments.across)).result
-        m, n, _ = fragments.shape
-        place = [
-            arith.MulIOp(one, at.index(extent)).result
-            for one, extent in ((down, fragments.rows * m), (right, fragments.columns * n))
-        ]
-        self.lane = gpu.lane_id()
-        # Where the fragment of each subgroup goes when the sum is done.
-        count = at.threads // fragments.subgroup * m * n // GROUP
+        super().__init__(memory, nest, None, sides[1].loops[-1])
+        at = memory.at
+        self.fragments, self.buffers, self.depth, self.corner = fragments, buffers, depth, corner
+        self.in_flight, self.slices = in_flight, depth // fragments.shape[2] // fragments.parts
+        *self.outer, self.sum = nest.statements[0].reductions
         self.element = nest.statements[0].element_types[0]
-        self.finished = at.shared(mlir.VectorType.get([GROUP], self.element), count)
-        self.own = arith.MulIOp(number, at.index(m * n // GROUP)).result
-        super().__init__(memory, nest, rows, columns, depth, corner, (place[0], place[1]))
+        tiles, across = at.index(fragments.down * fragments.across), at.index(fragments.across)
+        self.part, self.number = (op(gpu.subgroup_id(), tiles).result for op in (arith.DivUIOp, arith.RemUIOp))
+        down, right = (op(self.number, across).result for op in (arith.DivUIOp, arith.RemUIOp))
+        counts = fragments.rows, fragments.columns
+        first = [arith.MulIOp(*pair).result for pair in zip((down, right), map(at.index, counts), strict=True)]
+        extents = map(at.index, fragments.shape[:2])
+        self.place = [arith.MulIOp(*pair).result for pair in zip(first, extents, strict=True)]
+        rows = MatrixStage(self, sides[0], corner[0], fragments.shape[0], 0)
+        columns = MatrixStage(self, sides[1], corner[1], fragments.shape[1], rows.size)
+        self.stages, self.filled = (rows, columns), rows.size + columns.size
+        self.rounds = rows.rounds + columns.rounds
+        own = arith.MulIOp(self.part, at.index(self.slices * fragments.shape[2])).result
+        self.firsts = [stage.first_of(one, own) for stage, one in zip(self.stages, first, strict=True)]
+        self.shared = at.shared(group_type(), max(buffers * self.filled, fragments.finished))
 
-    def _stage(self, operand: Operand, corner: mlir.Value) -> Stage:
-        return MatrixStage(self, operand, corner)
+    # --- the sum ------------------------------------------------------------------------------------------------------
 
-    def run(self, block: Block) -> None:
-        statement = self.nest.statements[0]
-        sums = self._sums(statement, block)
-        m, n, _ = self.fragments.shape
-        points = m * n // self.fragments.subgroup
-        first = arith.MulIOp(self.lane, self.at.index(points)).result
-        row = arith.DivUIOp(first, self.at.index(n)).result
-        column = arith.RemUIOp(first, self.at.index(n)).result
-        vectors = arith.AddIOp(self.own, arith.DivUIOp(first, self.at.index(GROUP)).result).result
-        for number, fragment in enumerate(sums):
-            i, j = divmod(number, self.fragments.columns)
-            gpu.SubgroupMmaStoreMatrixOp(fragment, self.finished, [self.own], n // GROUP)
-            gpu.BarrierOp()
-            values: list[mlir.Value] = []
-            for at in range(points // GROUP):
-                index = self.memory.add(vectors, self.at.index(at))
-                whole = memref.LoadOp(self.finished, [index]).result
-                values += [vector.ExtractOp(whole, [], [lane]).result for lane in range(GROUP)]
-            indices = block.indices
-            for stage, place, inside, start in zip(self.stages, self.place, (row, column), (i * m, j * n), strict=True):
-                position = self.memory.add(arith.AddIOp(stage.corner, place).result, inside)
-                position = self.memory.add(position, self.at.index(start))
-                indices = with_index(indices, stage.operand.loop, position)
-            part = Block(indices, 1, points, None)
-            self._finish_inside(part, [[values]])
-            gpu.BarrierOp()
-
-    def _finish(self, block: Block, tiles: list, rows: range, columns: range) -> None:
-        """What the sum begins with is added at its end: a fragment begins with zeros."""
-        statement = self.nest.statements[0]
-        if statement.inits[0] is not None:
-            indices = block.indices
-            for (operand, first), part in zip(self._axes(block), (rows, columns), strict=True):
-                indices = with_index(indices, operand.loop, self.memory.add(first, self.at.index(part.start)))
-            part = Block(indices, len(rows), len(columns), None)
-            (initial,) = self._initial(statement, part, self._loads(part))
-            (tile,) = tiles
-            tile = [list(row) for row in tile]
-            add = arith.AddFOp if isinstance(self.element, mlir.FloatType) else arith.AddIOp
-            for row in rows:
-                for column in columns:
-                    start = self.memory.as_width(
-                        initial[row - rows.start][column - columns.start], tile[row][column].type, 1
-                    )
-                    tile[row][column] = add(start, tile[row][column]).result
-            tiles = [tile]
-        super()._finish(block, tiles, rows, columns)
-
-    def _sums(self, statement: Statement, block: Block) -> list[mlir.Value]:
+    def _sums(self, indices: Indices) -> list[mlir.Value]:
         """The subgroup's fragments, row by row."""
-        m, n, k = self.fragments.shape
+        m, n, _ = self.fragments.shape
         type_ = mlir.Type.parse(f'!gpu.mma_matrix<{m}x{n}x{self.element}, "COp">')
         zero = gpu.SubgroupMmaConstantMatrixOp(type_, self.at.constant(self.element, 0)).result
         zeros = [zero] * (self.fragments.rows * self.fragments.columns)
-        *outer, inner = statement.reductions
-        high = self.memory.size(self.nest.loops[inner])
-        last = arith.SubIOp(high, self.at.index(self.depth)).result
+        for stage in self.stages:
+            stage.prepare(indices)
+        return self._sum_from_two(zeros) if self.buffers == 2 else self._sum_from_one(zeros)
 
-        def run(around: Block, carried: list[mlir.Value]) -> list[mlir.Value]:
-            ahead = [stage.load(around.indices, self.at.index(0)) for stage in self.stages]
-            count = len(ahead[0])
+    def _sum_from_one(self, zeros: list[mlir.Value]) -> list[mlir.Value]:
+        zero, count = self.at.index(0), len(zeros)
+        coming = [group for number in range(self.in_flight) for group in self._fetch(self._later(zero, number))]
 
-            def step(index: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
-                sums, rest = values[: len(carried)], values[len(carried) :]
-                self.stages[0].store(rest[:count])
-                self.stages[1].store(rest[count:])
-                gpu.BarrierOp()
-                following = arith.AddIOp(index, self.at.index(self.depth)).result
-                start = arith.MinUIOp(following, last).result
-                rest = [value for stage in self.stages for value in stage.load(around.indices, start)]
-                for slice_ in range(self.depth // k):
-                    sums = self._multiply_fragments(slice_, sums)
-                gpu.BarrierOp()
-                return [*sums, *rest]
+        def step(index: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+            sums, coming = values[:count], values[count:]
+            self._fill(coming[: self.rounds], zero)
+            gpu.BarrierOp()
+            coming = [*coming[self.rounds :], *self._fetch(self._later(index, self.in_flight))]
+            factors = self._read(zero, 0)
+            for slice_ in range(self.slices):
+                following = self._read(zero, slice_ + 1) if slice_ + 1 < self.slices else []
+                sums, factors = self._multiply(factors, sums), following
+            gpu.BarrierOp()
+            return [*sums, *coming]
 
-            values = self._carry(self.at.index(0), high, self.depth, [*carried, *ahead[0], *ahead[1]], step)
-            return values[: len(carried)]
+        return self._carry(zero, self._end, self._stride, [*zeros, *coming], step)[:count]
 
-        return self._run_reductions(outer, block, zeros, run)
+    def _sum_from_two(self, zeros: list[mlir.Value]) -> list[mlir.Value]:
+        """Fragments are read one slice ahead, those of the next step's first slice after the step's only barrier."""
+        zero, size, count = self.at.index(0), self.at.index(self.filled), len(zeros)
+        self._fill(self._fetch(zero), zero)
+        coming = [group for number in range(self.in_flight) for group in self._fetch(self._later(zero, number + 1))]
+        gpu.BarrierOp()
+        first = self._read(zero, 0)
+        parts = len(first)
 
-    def _multiply_fragments(self, slice_: int, sums: list[mlir.Value]) -> list[mlir.Value]:
-        m, n, k = self.fragments.shape
-        rows, columns = self.stages
-        assert isinstance(rows, MatrixStage) and isinstance(columns, MatrixStage)
-        left = [rows.fragment((m, k), i * m, slice_ * k) for i in range(self.fragments.rows)]
-        right = [columns.fragment((k, n), j * n, slice_ * k) for j in range(self.fragments.columns)]
-        products = [(one, other) for one in left for other in right]
-        return [
-            gpu.SubgroupMmaComputeOp(one, other, sum_).result for (one, other), sum_ in zip(products, sums, strict=True)
-        ]
+        def step(index: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+            buffer, *values = values
+            sums, factors, coming = values[:count], values[count : count + parts], values[count + parts :]
+            other = arith.SubIOp(size, buffer).result
+            self._fill(coming[: self.rounds], other)
+            coming = [*coming[self.rounds :], *self._fetch(self._later(index, self.in_flight + 1))]
+            for slice_ in range(1, self.slices):
+                following = self._read(buffer, slice_)
+                sums, factors = self._multiply(factors, sums), following
+            half = self.fragments.rows // 2  # work that is there already, while others come to the barrier
+            before = self._multiply(factors, sums, range(half))
+            gpu.BarrierOp()
+            following = self._read(other, 0)
+            after = self._multiply(factors, sums, range(half, self.fragments.rows))
+            return [other, *before, *after, *following, *coming]
 
+        carried = self._carry(zero, self._end, self._stride, [zero, *zeros, *first, *coming], step)
+        gpu.BarrierOp()  # the last step has read fragments that nobody needs
+        return carried[1 : count + 1]
 
-class MatrixStage(Stage):
-    """The part of an operand that a workgroup has in shared memory, in lines of neighbours that are such in memory too:
-    vectors are copied as they are, and fragments are read along rows or along columns."""
-
-    tile: MatrixTile
-
-    def __init__(self, tile: MatrixTile, operand: Operand, corner: mlir.Value):
-        super().__init__(tile, operand, corner)
-        self._share(GROUP)
-        self.is_deep = self.along == tile.sum
-        length, lines = (tile.depth, operand.extent) if self.is_deep else (operand.extent, tile.depth)
-        self.line = length + PAD_BYTES // element_bytes(operand.access.storage.element)
-        # Otherwise the last group would reach beyond the end.
-        self.is_together = self.is_deep or tile.nest.loops[operand.loop].factor % GROUP == 0
-        self.is_left = operand.loop == tile.context.row_loop
-        type_ = mlir.VectorType.get([GROUP], operand.access.storage.element)
-        self.shared = tile.at.shared(type_, lines * self.line // GROUP)
-
-    def load(self, indices: Indices, start: mlir.Value) -> list[mlir.Value]:
-        """This thread's share of the elements from `start` on in the sum, in vectors."""
-        type_ = mlir.VectorType.get([GROUP], self.operand.access.storage.element)
-        return [
-            vector.FromElementsOp(type_, self._elements(indices, start, *self._position(number))).result
-            for number in range(self.rounds)
-        ]
-
-    def _elements(self, indices: Indices, start: mlir.Value, line: mlir.Value, column: mlir.Value) -> list[mlir.Value]:
-        memory, access = self.tile.memory, self.operand.access
-        if self.is_together:
-            block = Block(self._global(indices, start, line, column), 1, GROUP, None)
-            loads = ThreadLoads(TileContext(memory, None, self.along), block, None, None)
-            return [loads.get(access, 0, lane) for lane in range(GROUP)]
-        found = []
-        for lane in range(GROUP):
-            at = self._global(indices, start, line, memory.add(column, memory.at.index(lane)))
-            found.append(
-                ThreadLoads(TileContext(memory, None, None), Block(at, 1, 1, None), None, None).get(access, 0, 0)
-            )
-        return found
-
-    def store(self, values: list[mlir.Value]) -> None:
-        memory = self.tile.memory
-        for number, value in enumerate(values):
-            line, column = self._position(number)
-            slow, fast = (column, line) if self.is_deep else (line, column)
-            address = memory.add(arith.MulIOp(slow, memory.at.index(self.line)).result, fast)
-
-            def put(value: mlir.Value = value, address: mlir.Value = address) -> None:
-                index = arith.DivUIOp(address, memory.at.index(GROUP)).result
-                memref.StoreOp(value, self.shared, [index])
-
-            self._if_mine(number, put)
+    # One loop counts all that is summed up: along the innermost sum alone in points; else in steps of `depth` points,
+    # as many as the innermost sum has for each point of the others.
 
     @property
-    def _last(self) -> int:
-        return GROUP if self.is_together and not self.is_deep else 1
+    def _stride(self) -> int:
+        return 1 if self.outer else self.depth
 
-    def fragment(self, shape: tuple[int, int], first: int, step: int) -> mlir.Value:
-        """The fragment of the subgroup from its row or column `first` and from step `step` on."""
-        at = self.tile.at
-        place = self.tile.memory.add(self.tile.place[0 if self.is_left else 1], at.index(first))
-        if self.is_deep:
-            address = self.tile.memory.add(arith.MulIOp(place, at.index(self.line)).result, at.index(step))
-        else:
-            address = self.tile.memory.add(place, at.index(step * self.line))
-        index = arith.DivUIOp(address, at.index(GROUP)).result
-        is_turned = self.is_left != self.is_deep
-        element = self.operand.access.storage.element
-        sign = "s" if isinstance(element, mlir.IntegerType) else ""
-        type_ = f'{shape[0]}x{shape[1]}x{sign}{element}, "{"A" if self.is_left else "B"}Op"'
-        return gpu.SubgroupMmaLoadMatrixOp(
-            mlir.Type.parse(f"!gpu.mma_matrix<{type_}>"),
-            self.shared,
-            [index],
-            self.line // GROUP,
-            transpose=True if is_turned else None,
-        ).result
+    @property
+    def _chunks(self) -> mlir.Value:
+        """Steps of the innermost sum."""
+        extent = self.memory.size(self.nest.loops[self.sum])
+        return arith.CeilDivUIOp(extent, self.at.index(self.depth)).result
+
+    @property
+    def _end(self) -> mlir.Value:
+        if not self.outer:
+            return self.memory.size(self.nest.loops[self.sum])
+        points = self.memory.size(product([self.nest.loops[loop] for loop in self.outer]))
+        return arith.MulIOp(points, self._chunks).result
+
+    def _later(self, index: mlir.Value, steps: int) -> mlir.Value:
+        """Where the step begins that comes so many later, or the last; what is loaded twice is not used."""
+        last = arith.SubIOp(self._end, self.at.index(1)).result
+        if not self.outer:
+            depth = self.at.index(self.depth)
+            last = arith.MulIOp(arith.DivUIOp(last, depth).result, depth).result
+        return arith.MinUIOp(self.memory.add(index, self.at.index(steps * self._stride)), last).result
+
+    def _fetch(self, index: mlir.Value) -> list[mlir.Value]:
+        indices: Indices = [None] * len(self.nest.loops)
+        if self.outer:
+            number, chunk = (op(index, self._chunks).result for op in (arith.DivUIOp, arith.RemUIOp))
+            sizes = [self.nest.loops[loop] for loop in self.outer]
+            for loop, one in zip(self.outer, decode(self.memory, number, sizes), strict=True):
+                indices[loop] = one
+            index = arith.MulIOp(chunk, self.at.index(self.depth)).result
+        return [group for stage in self.stages for group in stage.load(indices, index)]
+
+    def _fill(self, groups: list[mlir.Value], buffer: mlir.Value) -> None:
+        count = self.stages[0].rounds
+        self.stages[0].store(groups[:count], buffer)
+        self.stages[1].store(groups[count:], buffer)
+
+    def _read(self, buffer: mlir.Value, slice_: int) -> list[mlir.Value]:
+        """The subgroup's fragments of rows, then of columns, at a slice of the steps in a buffer."""
+        k, of = self.fragments.shape[2], self.fragments
+        found: list[mlir.Value] = []
+        for stage, first, count in zip(self.stages, self.firsts, (of.rows, of.columns), strict=True):
+            start = self.memory.add(first, buffer)
+            found += [stage.read(start, number, slice_, k, stage is self.stages[0]) for number in range(count)]
+        return found
+
+    def _multiply(
+        self, factors: list[mlir.Value], sums: list[mlir.Value], some: range | None = None
+    ) -> list[mlir.Value]:
+        """The sums of all rows of fragments, or of some, with the products of a slice added."""
+        rows, columns = factors[: self.fragments.rows], factors[self.fragments.rows :]
+        some = range(len(rows)) if some is None else some
+        places = [(row, column) for row in some for column in range(len(columns))]
+        return [
+            gpu.SubgroupMmaComputeOp(rows[row], columns[column], sums[row * len(columns) + column]).result
+            for row, column in places
+        ]
+
+    # --- what follows it ----------------------------------------------------------------------------------------------
+
+    def run(self, block: Block) -> None:
+        sums = self._sums(block.indices)
+        of, at, memory = self.fragments, self.at, self.memory
+        m, n, _ = of.shape
+        side = of.columns * n // POINTS
+        size, tiles = m * of.pitch, of.down * of.across
+        own = arith.MulIOp(self.number, at.index(size)).result
+        mine = memory.add(own, arith.MulIOp(self.part, at.index(tiles * size)).result)
+        lanes = of.parts * of.subgroup
+        lane = memory.add(arith.MulIOp(self.part, at.index(of.subgroup)).result, gpu.lane_id())
+        for row in range(of.rows):
+            for column, fragment in enumerate(sums[row * of.columns : (row + 1) * of.columns]):
+                start = memory.add(mine, at.index(column * n // POINTS))
+                gpu.SubgroupMmaStoreMatrixOp(fragment, self.shared, [start], of.pitch)
+            gpu.BarrierOp()
+
+            def finish(group: mlir.Value, row: int = row) -> None:
+                line, place = (op(group, at.index(side)).result for op in (arith.DivUIOp, arith.RemUIOp))
+                address = memory.add(memory.add(own, arith.MulIOp(line, at.index(of.pitch)).result), place)
+                values = self._values([memory.add(address, at.index(part * tiles * size)) for part in range(of.parts)])
+                inside = memory.add(line, at.index(row * m)), arith.MulIOp(place, at.index(POINTS)).result
+                starts = [arith.AddIOp(*pair).result for pair in zip(self.corner, self.place, strict=True)]
+                first = [arith.AddIOp(*pair).result for pair in zip(starts, inside, strict=True)]
+                self._finish_inside(block.indices, first[0], first[1], values)
+
+            each(lane, at.index(m * side), at.index(lanes), finish)
+            gpu.BarrierOp()
+
+    def _values(self, addresses: list[mlir.Value]) -> list[mlir.Value]:
+        """The sums of what parts have at some addresses of shared memory."""
+        totals: list[mlir.Value] = []
+        for address in addresses:
+            group = memref.LoadOp(self.shared, [address]).result
+            words = [vector.ExtractOp(group, [], [lane]).result for lane in range(POINTS)]
+            if self.element != words[0].type:
+                words = [arith.BitcastOp(self.element, word).result for word in words]
+            totals = [self._add(*pair) for pair in zip(totals, words, strict=True)] if totals else words
+        return totals
+
+    def _add(self, one: mlir.Value, other: mlir.Value) -> mlir.Value:
+        add = arith.AddFOp if isinstance(self.element, mlir.FloatType) else arith.AddIOp
+        return add(one, other).result
+
+    def _finish_inside(self, indices: Indices, row: mlir.Value, column: mlir.Value, values: list[mlir.Value]) -> None:
+        """Finishes neighbours of one row: all together where they surely are inside together, else one by one."""
+        rows, columns = self.stages
+        extent = self.nest.loops[columns.side.loops[-1]]
+        together = not columns.sticks_out or extent.factor % POINTS == 0
+        for first in range(0, POINTS, POINTS if together else 1):
+            start = self.memory.add(column, self.at.index(first))
+            part = values if together else values[first : first + 1]
+            inside = [self._below(row, rows), self._below(start, columns)]
+            conditions = [one for one in inside if one is not None]
+            if not conditions:
+                self._finish(indices, row, start, part)
+                continue
+            branch = scf.IfOp(arith.AndIOp(*conditions).result if len(conditions) == 2 else conditions[0])
+            with mlir.InsertionPoint(branch.then_block):
+                self._finish(indices, row, start, part)
+                scf.YieldOp([])
+
+    def _below(self, position: mlir.Value, stage: MatrixStage) -> mlir.Value | None:
+        """Whether a position is inside; None where it surely is."""
+        if not stage.sticks_out:
+            return None
+        return arith.CmpIOp(arith.CmpIPredicate.ult, position, self.memory.size(stage.points)).result
+
+    def _finish(self, indices: Indices, row: mlir.Value, column: mlir.Value, values: list[mlir.Value]) -> None:
+        """What follows the sum. What that begins with is added now: a fragment begins with zeros."""
+        sizes = [self.nest.loops[loop] for loop in self.stages[0].side.loops]
+        for loop, index in zip(self.stages[0].side.loops, decode(self.memory, row, sizes), strict=True):
+            indices = with_index(indices, loop, index)
+        block = Block(with_index(indices, self.stages[1].side.loops[-1], column), 1, len(values), None)
+        first, made = self.nest.statements[0], {}
+        if first.inits[0] is not None:
+            ((initial,),) = self._initial(first, block, self._loads(block))
+            values = [self._add(*pair) for pair in zip(initial, values, strict=True)]
+        self._keep(0, first, block, [[values]], made)
+        for position, statement in list(enumerate(self.nest.statements))[1:]:
+            loads = self._loads(block)
+            found = self._apply(statement, block, loads, made, self._initial(statement, block, loads))
+            self._keep(position, statement, block, found, made)

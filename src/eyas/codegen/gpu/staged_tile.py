@@ -293,13 +293,13 @@ def operands_of(nest: Nest, row: int | None, column: int) -> tuple[Access, Acces
     one, other = first.inputs
     assert isinstance(one, Access) and isinstance(other, Access)
     for rows, columns in ((one, other), (other, one)):
-        if _moves(rows, row) and not _moves(rows, column) and _moves(columns, column) and not _moves(columns, row):
+        if moves(rows, row) and not moves(rows, column) and moves(columns, column) and not moves(columns, row):
             return rows, columns
     return "an operand moves along rows and columns"
 
 
-def _moves(access: Access, loop: int) -> bool:
+def moves(access: Access, loop: int) -> bool:
     """Whether what an access reads depends on a loop."""
     guards = any(guard.coefficients[loop] for guard in access.guards)
-    deeper = isinstance(access.otherwise, Access) and _moves(access.otherwise, loop)
+    deeper = isinstance(access.otherwise, Access) and moves(access.otherwise, loop)
     return access.strides[loop] != ZERO or guards or deeper

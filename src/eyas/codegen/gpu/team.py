@@ -16,6 +16,7 @@ from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode
 from eyas.codegen.gpu.shared_values import SharedValues
+from eyas.codegen.gpu.shuffle import can_shuffle, shuffle
 from eyas.codegen.gpu.thread_tile import Ahead, ThreadTile, points_along
 
 # Shares that each thread joins for itself, instead of waiting for others to do it.
@@ -34,24 +35,20 @@ class Team:
         self.rank = at.index(0) if alone else arith.RemUIOp(at.thread, at.index(size)).result
         self._shares: dict[tuple[int, str], SharedValues] = {}
 
-    def join(self, joint: Joint, share: list[mlir.Value]) -> list[mlir.Value]:
-        """What the shares of all threads of the team are together, for each of them. All threads of the workgroup come
-        here together."""
-        if self.size == 1:
-            return share
-        near = all(isinstance(value.type, mlir.F32Type) or _is_i32(value.type) for value in share)
-        reach = self.lanes if near else 1
-        if reach > 1:
-            share = self._join_lanes(joint, share)
+    def join(self, joint: Joint, share: list[mlir.Value], joined: int = 1) -> list[mlir.Value]:
+        """What the shares of all threads of the team are together, for each of them, where so many neighbours have
+        `joined` theirs already. All threads of the workgroup come here together."""
+        reach = self.lanes if all(can_shuffle(value.type) for value in share) else 1
+        if joined == 1:
+            share = self.join_lanes(joint, share, reach)
+        reach = max(reach, joined)
         return share if reach == self.size else self._join_shares(joint, share, reach)
 
-    def _join_lanes(self, joint: Joint, share: list[mlir.Value]) -> list[mlir.Value]:
-        """What neighbours in registers have together, for each of them."""
+    def join_lanes(self, joint: Joint, share: list[mlir.Value], among: int) -> list[mlir.Value]:
+        """What `among` neighbours of a subgroup have together in registers, for each of them."""
         at, reach = self.memory.at, 1
-        i32 = mlir.IntegerType.get_signless(32)
-        while reach < self.lanes:
-            offset, width = (at.constant(i32, value) for value in (reach, self.subgroup))
-            others = [gpu.ShuffleOp(one, offset, width, gpu.ShuffleMode.XOR).shuffleResult for one in share]
+        while reach < among:
+            others = [shuffle(at, one, reach, self.subgroup) for one in share]
             left, right = share, others
             if joint.in_order:
                 bit = arith.AndIOp(self.rank, at.index(reach)).result
@@ -79,7 +76,12 @@ class Team:
         store(share)
         gpu.BarrierOp()
         first = arith.SubIOp(at.thread, self.rank).result
-        if self.size // lanes <= _READ_BY_ALL:
+        count = self.size // lanes
+        if 2 < count <= lanes:  # each lane reads another share, and they join again
+            near = arith.RemUIOp(self.rank, at.index(count)).result
+            number = arith.MulIOp(near, at.index(lanes)).result
+            total = self.join_lanes(joint, load(arith.AddIOp(first, number).result), count)
+        elif count <= _READ_BY_ALL:
             total = load(first)
             for number in range(lanes, self.size, lanes):
                 total = joint.join(self.memory, total, load(arith.AddIOp(first, at.index(number)).result))
@@ -134,12 +136,12 @@ class TeamTile(ThreadTile):
             first = self.memory.multiply(indices[along], points)
             ahead = Ahead(along, points)
             for lane in range(points):
-                self._ahead = replace(ahead, step=lane) if points > 1 else None
+                self.ahead = replace(ahead, step=lane) if points > 1 else None
                 indices[along] = self.memory.add(first, self.at.index(lane))
                 inner = Block(list(indices), 1, 1, None)
                 values = self._apply(statement, inner, self._loads(inner, outer), made, [[[one]] for one in carried])
                 carried = [value[0][0] for value in values]
-            self._ahead = None
+            self.ahead = None
             return carried
 
         first = joint.first(self.memory, olds)
@@ -169,7 +171,3 @@ def why_not_together(nest: Nest) -> str | None:
     if first.body is not None and any(op.operation.name == "cf.assert" for op in first.body.operations):
         return "it asserts something of each element"
     return None
-
-
-def _is_i32(type_: mlir.Type) -> bool:
-    return isinstance(type_, mlir.IntegerType) and type_.width == 32

@@ -39,6 +39,8 @@ class ThreadTile(TileBody):
         super().__init__(memory, nest, TileContext(memory, row_loop, lane_loop), 1)
         self.memory: Memory = memory
         self.writes: mlir.Value | None = None
+        self.later: list[Callable[[], None]] | None = None
+        """Where stores are put off to: a load cannot be moved before one."""
         self.depth = depth
         self.ahead: Ahead | None = None
 
@@ -84,6 +86,12 @@ class ThreadTile(TileBody):
         return steps
 
     def _store(self, access: Access, block: Block, values: list[list[mlir.Value]]) -> None:
+        if self.later is not None:
+            self.later.append(lambda: self._store_now(access, block, values))
+        else:
+            self._store_now(access, block, values)
+
+    def _store_now(self, access: Access, block: Block, values: list[list[mlir.Value]]) -> None:
         if self.writes is None:
             self._store_all(access, block, values)
             return

@@ -11,6 +11,8 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.analysis import Analysis, generalize
 from eyas.codegen.common.backend import Backend, CompiledDispatch
 from eyas.codegen.common.bufferize import in_place_results
+from eyas.codegen.common.segments import in_segments, segments_of_bindings
+from eyas.codegen.gpu.segments import split_bindings
 from eyas.codegen.gpu.strategies import STRATEGIES
 from eyas.codegen.gpu.strategies.base import Strategy, unaligned_bindings
 from eyas.codegen.gpu.trips import most_trips
@@ -18,7 +20,7 @@ from eyas.codegen.spirv.lower import lower_to_spirv
 from eyas.dialects import codegen
 from eyas.errors import TargetError
 from eyas.ir import run_upstream
-from eyas.module.spirv_executable import Kernel, Term, read_executable, write_executable
+from eyas.module.spirv_executable import MAX_BINDINGS, Kernel, Term, read_executable, write_executable
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 from eyas.targets.gpu_facts import NO_LIMIT
@@ -36,18 +38,20 @@ class Spirv(Backend):
         assert isinstance(target, GpuTarget)
         with module.context, mlir.Location.unknown():
             function, lowered, strategy, rejected = self._kernel(module, target, disabled)
+            segments = _segments(function, target)
+            split_bindings(lowered, segments, target.limits.segment_bytes)
             code = lower_to_spirv(lowered, target)
             types = mlir.FunctionType(function.attributes["function_type"].value)
-            tensors = sum(isinstance(type_, mlir.RankedTensorType) for type_ in types.inputs)
-            bindings = tensors + len(types.results)
+            tensors = len(segments) - len(types.results)
+            written = [*range(tensors, len(segments)), *in_place_results(function).values()]
             kernel = Kernel(
                 name=mlir.StringAttr(function.attributes["sym_name"]).value,
                 code=code.code,
-                bindings=bindings,
+                bindings=sum(segments),
                 constants=len(types.inputs) - tensors,
                 local_size=code.local_size,
-                writes=_bits([*range(tensors, bindings), *in_place_results(function).values()]),
-                unaligned=_bits(unaligned_bindings(function)),
+                writes=_bits(in_segments(written, segments)),
+                unaligned=_bits(in_segments(unaligned_bindings(function), segments)),
                 reports_errors=code.reports_errors,
                 constants_in_buffer=code.constants_in_buffer,
                 scratch=tuple(Term(one.factor, one.symbols) for one in code.scratch),
@@ -115,5 +119,18 @@ def _lowered(function: mlir.OpView, strategy: Strategy) -> mlir.Module:
     return lowered
 
 
-def _bits(numbers: Sequence[int] | frozenset[int]) -> int:
+def _segments(function: mlir.OpView, target: GpuTarget) -> list[int]:
+    """For each tensor of a dispatch, the bindings that it takes."""
+    segments = segments_of_bindings(function, target)
+    if sum(segments) > MAX_BINDINGS:
+        name = mlir.StringAttr(function.attributes["sym_name"]).value
+        raise TargetError(
+            f"dispatch '{name}' binds its {len(segments)} tensors as {sum(segments)} segments of"
+            f" {target.limits.segment_bytes} bytes, which is what a binding of target '{target}' shows; a dispatch has"
+            f" at most {MAX_BINDINGS} bindings"
+        )
+    return segments
+
+
+def _bits(numbers: Sequence[int]) -> int:
     return sum(1 << number for number in set(numbers))

@@ -14,8 +14,11 @@ from eyas.codegen.common.passes.guard_powers import GuardPowers
 from eyas.codegen.common.passes.guard_shifts import GuardShifts
 from eyas.codegen.spirv.complex_pairs import split_complex_numbers
 from eyas.codegen.spirv.fit import check_types, has_halves
-from eyas.codegen.spirv.narrow_floats import hold_as_integers
+from eyas.codegen.spirv.narrow_comparisons import narrow_comparisons
+from eyas.codegen.spirv.narrow_floats import hold_as_integers, split_conversions
+from eyas.codegen.spirv.quotients import round_quotients
 from eyas.codegen.spirv.rotate_whiles import rotate_whiles
+from eyas.codegen.spirv.shared_roundings import round_what_is_stored
 from eyas.ir import run_upstream
 from eyas.ir.walk import find_ops
 from eyas.targets.gpu import GpuTarget
@@ -27,6 +30,7 @@ def legalize(module: mlir.Module, target: GpuTarget) -> None:
     split_complex_numbers(module)
     for guard in (GuardDivision(), GuardPowers(), GuardShifts(), GuardConversions()):
         guard.run(module)
+    round_quotients(module)  # before functions are expanded, whose formulas have divisions of their own
     # Vulkan asks 3 ULP and more of `exp` and `log`, and an absolute error of `sin`. Its `fma` may round twice: formulas
     # must not count on it.
     ExpandMath(fma=False, libm=False).run(module)
@@ -34,8 +38,12 @@ def legalize(module: mlir.Module, target: GpuTarget) -> None:
     run_upstream(module, "math-extend-to-supported-types{target-type=f32}")
     run_upstream(module, "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
     keep_roundings(module)
+    halves = not has_halves(target)
+    split_conversions(module, halves)
+    round_what_is_stored(module)
     run_upstream(module, "arith-expand{include-bf16=true}")
-    hold_as_integers(module, halves=not has_halves(target))
+    hold_as_integers(module, halves)
+    narrow_comparisons(module)
     _widen_flags(module)
     rotate_whiles(module)
     run_upstream(module, "cse,canonicalize{top-down=false},cse")

@@ -13,6 +13,7 @@ from eyas.codegen.spirv.environment import target_environment
 from eyas.codegen.spirv.fit import fit_to_target
 from eyas.codegen.spirv.interface import bind_arguments
 from eyas.codegen.spirv.legalize import legalize
+from eyas.codegen.spirv.matrices import hold_brain_floats
 from eyas.codegen.spirv.needs import Uses, needs_of, settle_triple
 from eyas.ir.diagnostics import raise_as_compile_error
 from eyas.ir.walk import find_ops
@@ -56,6 +57,8 @@ def _lowered(module: mlir.Module, target: GpuTarget) -> SpirvCode:
     fit_to_target(module, target)
     mark_contractions(module)
     made = convert(module, target_environment(target, bool(uses.matrices)))
+    if uses.brain_floats:
+        hold_brain_floats(made)
     float_controls = target.has("float-controls")
     decorate(made, interface, float_controls)
     capabilities = settle_triple(made, uses, float_controls)

@@ -15,10 +15,29 @@ from eyas.ir.small_types import HALF, decode_float, encode_float
 from eyas.ir.walk import find_ops
 
 
+def split_conversions(module: mlir.Module, halves: bool) -> None:
+    """Conversions between f64 and a type that is held as bits go through f32, as bits are made of that alone."""
+    held = _held(halves)
+    for op in find_ops(module, "arith.extf", "arith.truncf"):
+        source, kind = op.operands[0], op.results[0].type
+        ends = element_type(source.type), element_type(kind)
+        if not any(isinstance(end, held) for end in ends) or not any(isinstance(end, mlir.F64Type) for end in ends):
+            continue
+        convert = arith.extf if op.operation.name == "arith.extf" else arith.truncf
+        with mlir.InsertionPoint(op), op.operation.location:
+            made = convert(kind, convert(with_element(kind, mlir.F32Type.get()), source))
+        op.results[0].replace_all_uses_with(made)
+        op.operation.erase()
+
+
+def _held(halves: bool) -> tuple[type, ...]:
+    return (mlir.BF16Type, mlir.F16Type) if halves else (mlir.BF16Type,)
+
+
 def hold_as_integers(module: mlir.Module, halves: bool) -> None:
     """Makes i16 of every bf16, and of every f16 if `halves`, in memory, loops and branches. Arithmetic is in f32 by
     now: what reads and makes a bf16 are bit casts, which vanish; what converts an f16 computes with its bits."""
-    held = (mlir.BF16Type, mlir.F16Type) if halves else (mlir.BF16Type,)
+    held = _held(halves)
     with module.context:
         if halves:
             for op in find_ops(module, "math.fma"):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.passes.lanes import element_type
+from eyas.codegen.gpu.interface import MATRIX_ELEMENT
 from eyas.codegen.spirv.environment import FEATURE_OF, MATRIX_VERSION, VERSION
 from eyas.codegen.spirv.interface import Interface
 from eyas.ir.values import element_bytes
@@ -30,16 +31,21 @@ class Uses:
     """Whether threads know of their subgroup, so that its size must be the one that the kernel was made for."""
     matrices: tuple[str, ...]
     """Shapes of matrix products, as features."""
+    brain_floats: bool
+    """Whether fragments that are f16 in the kernel are bf16."""
 
     @staticmethod
     def of(kernel: mlir.OpView) -> Uses:
         products = find_ops(kernel, _OF_MATRICES)
+        attributes = kernel.attributes
+        brain_floats = MATRIX_ELEMENT in attributes and str(attributes[MATRIX_ELEMENT]) == "bf16"
         x, y, z = mlir.DenseI32ArrayAttr(kernel.attributes["known_block_size"])
         return Uses(
             (x, y, z),
             sum(_bytes_of(op.results[0].type) for op in find_ops(kernel, "memref.alloc")),
             bool(products) or bool(find_ops(kernel, *_OF_SUBGROUPS)),
-            tuple(sorted({_shape_of(op) for op in products})),
+            tuple(sorted({_shape_of(op, brain_floats) for op in products})),
+            brain_floats,
         )
 
 
@@ -52,6 +58,9 @@ def settle_triple(made: mlir.OpView, uses: Uses, float_controls: bool) -> tuple[
     capabilities, extensions = ([part for part in group.split(", ") if part] for group in match.groups())
     if uses.in_subgroups and "GroupNonUniform" not in capabilities:
         capabilities.append("GroupNonUniform")  # a thread's number in its subgroup, if nothing else
+    if uses.brain_floats:
+        capabilities += ["BFloat16TypeKHR", "BFloat16CooperativeMatrixKHR"]
+        extensions.append("SPV_KHR_bfloat16")
     if float_controls:
         capabilities.append("SignedZeroInfNanPreserve")
         extensions.append("SPV_KHR_float_controls")
@@ -87,10 +96,11 @@ def _bytes_of(type_: mlir.Type) -> int:
     return math.prod((*memory.shape, *lanes)) * element_bytes(element_type(element))
 
 
-def _shape_of(product: mlir.OpView) -> str:
+def _shape_of(product: mlir.OpView, brain_floats: bool) -> str:
     """The feature of a matrix product. Types print as `!gpu.mma_matrix<16x8xf16, "AOp">`."""
     (m, k, element), (_, n, _), (_, _, sum_) = (
         re.search(r"<(\d+)x(\d+)x(\w+),", str(operand.type)).groups()  # type: ignore[union-attr]
         for operand in product.operands
     )
-    return f"matrix:{element.removeprefix('s').removeprefix('u')}:{sum_}:{m}x{n}x{k}"
+    operand = "bf16" if brain_floats else element.removeprefix("s").removeprefix("u")
+    return f"matrix:{operand}:{sum_}:{m}x{n}x{k}"

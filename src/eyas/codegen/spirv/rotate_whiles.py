@@ -19,8 +19,8 @@ def rotate_whiles(module: mlir.Module) -> None:
       ->
     %c0, %b0 = f(%x) ; scf.while (%c = %c0, %b = %b0) { scf.condition(%c) %b } do { g ; %c1, %b1 = f(%d) ; ... }
     """
-    # The innermost first: rotating a loop copies those in its condition.
-    for loop in reversed(find_ops(module, "scf.while")):
+    # The innermost come first: rotating a loop copies those in it.
+    for loop in find_ops(module, "scf.while"):
         test = loop.regions[0].blocks[0]
         if any(len(op.operation.regions) for op in test.operations):
             with mlir.InsertionPoint(loop), loop.operation.location:

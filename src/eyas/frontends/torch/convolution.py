@@ -22,12 +22,12 @@ Tensor = torch.Tensor
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
-        aten.convolution.default: transposed_convolution,
+        aten.convolution.default: convolution,
         aten.convolution_backward.default: convolution_backward,
     }
 
 
-def transposed_convolution(
+def convolution(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -38,8 +38,12 @@ def transposed_convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """With groups, as the gradient of the plain convolution that it is."""
+    """With groups, as the gradient of the plain convolution that it is. Volumes with groups of one channel, or of
+    integers, are planes that are added up: the importer has no lowering for them."""
     rank = x.dim() - 2
+    if rank == 3 and not transposed and groups > 1 and weight.dim() == 5 and not x.is_complex():
+        if weight.shape[1] == 1 or not x.is_floating_point():
+            return _by_planes(x, weight, bias, *(_spread(one, rank) for one in (stride, padding, dilation)), groups)
     if not transposed or groups == 1 or weight.dim() != x.dim() or x.is_complex():
         return NotImplemented
     stride, padding, dilation, more = (_spread(one, rank) for one in (stride, padding, dilation, output_padding))
@@ -50,6 +54,31 @@ def transposed_convolution(
     ]
     made = _input_gradient(x, weight, sizes, stride, padding, dilation, groups)
     return made if bias is None else made + bias.reshape([-1] + [1] * rank)
+
+
+def _by_planes(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+) -> Tensor:
+    """For each tap along the depth, a convolution of the planes that it sees."""
+    taps = weight.shape[2]
+    x = aten.constant_pad_nd(x, [0, 0, 0, 0, padding[0], padding[0]], 0)
+    count = (x.shape[2] - dilation[0] * (taps - 1) - 1) // stride[0] + 1
+    total: Any = None
+    for tap in range(taps):
+        first = tap * dilation[0]
+        planes = x[:, :, first : first + (count - 1) * stride[0] + 1 : stride[0]].transpose(1, 2)
+        flat = planes.reshape([x.shape[0] * count, *x.shape[1:2], *x.shape[3:]])
+        rest = (None, stride[1:], padding[1:], dilation[1:], False, [0, 0], groups)
+        made = aten.convolution(flat, weight[:, :, tap], *rest)
+        total = made if total is None else total + made
+    volume = total.reshape([x.shape[0], count, *total.shape[1:]]).transpose(1, 2)
+    return volume if bias is None else volume + bias.reshape(-1, 1, 1, 1)
 
 
 def convolution_backward(

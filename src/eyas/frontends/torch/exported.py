@@ -16,6 +16,8 @@ from eyas.errors import FrontendError, UsageError
 from eyas.frontends.torch.aliases import RestoreWrites, merge_aliases
 from eyas.frontends.torch.callables import FunctionModule
 from eyas.frontends.torch.checks import check_tensors, warn_of_training
+from eyas.frontends.torch.open_sizes.masks import broadcast_masks
+from eyas.frontends.torch.open_sizes.missing import own_shapes
 from eyas.frontends.torch.origins import note_origins
 from eyas.frontends.torch.recurrent import keep_layers
 from eyas.frontends.torch.traceable import Traceable
@@ -61,7 +63,7 @@ def _export(
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with RestoreWrites(model), keep_layers(), Traceable():
+            with RestoreWrites(model), keep_layers(), Traceable(), broadcast_masks(), own_shapes():
                 exported = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
             merge_aliases(exported)
             note_origins(model, exported)

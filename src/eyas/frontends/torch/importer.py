@@ -23,13 +23,15 @@ from eyas.frontends.contract import finish, keep_early_text, lower, prepare_cont
 from eyas.frontends.states import bind_states
 from eyas.frontends.torch.at_zero import cancel_factors, exclude_zeros
 from eyas.frontends.torch.complex import split_complex
-from eyas.frontends.torch.decompositions import decomposition_table
+from eyas.frontends.torch.decompositions import decompose, decomposition_table
 from eyas.frontends.torch.effects import drop_tokens
 from eyas.frontends.torch.exported import export_model, first_line
 from eyas.frontends.torch.fallback import MOST_RETRIES, with_fallback
 from eyas.frontends.torch.fold import fold_constants
 from eyas.frontends.torch.leaves import prepare_leaves
 from eyas.frontends.torch.nothing import drop_empty
+from eyas.frontends.torch.numbers import prepare_numbers
+from eyas.frontends.torch.open_sizes.missing import own_shapes
 from eyas.frontends.torch.refusals import failed_node, in_user_terms, refuse, where
 from eyas.frontends.torch.results import return_tensors
 from eyas.frontends.torch.signature import call_trees, make_signature
@@ -116,8 +118,8 @@ def _import_exported(
     with warnings.catch_warnings(), torch.no_grad(), keep_sizes(exported):
         warnings.simplefilter("ignore")
         try:
-            with views_may_copy(exported):
-                program = exported.run_decompositions(dict(table))
+            with views_may_copy(exported), own_shapes():
+                program = decompose(exported, table)
             drop_tokens(program)
             drop_vain_checks(program)
             exclude_zeros(program, exported)
@@ -126,6 +128,7 @@ def _import_exported(
         split_complex(program, dict(table))
         drop_empty(program)
         cancel_factors(program)
+        prepare_numbers(program)
         prepare_leaves(program)
     in_tree, out_tree = call_trees(program, argument_names)
     return_tensors(program)

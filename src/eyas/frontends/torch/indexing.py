@@ -25,6 +25,7 @@ def index(x: Tensor, indices: Indices) -> Tensor:
     masked = torch_selection.index_by_mask(x, indices)
     if masked is not NotImplemented:
         return masked
+    indices = _aligned(indices)
     first, count = _dims_to_merge(indices)
     if not count:
         return NotImplemented
@@ -40,6 +41,7 @@ def index_put(x: Tensor, indices: Indices, values: Tensor, accumulate: bool = Fa
         return aten.index_put.default(x, wide, values, accumulate)
     if any(one is not None and one.dtype in _MASKS for one in indices):
         return _put_by_mask(x, indices, values.to(x.dtype), accumulate)
+    indices = _aligned(indices)
     first, count = _dims_to_merge(indices)
     if count:
         place = _merged_index(x, indices, first, count)
@@ -74,6 +76,17 @@ def _spread(values: Tensor, place: Tensor, sizes: Sequence[int]) -> Tensor:
         return values
     everywhere = torch.ones_like(place, dtype=torch.bool).reshape(*place.shape, *[1] * len(sizes))
     return torch.where(everywhere, values, values.new_zeros(sizes))
+
+
+def _aligned(indices: Indices) -> Indices:
+    """Positions of one shape, where a size of one of them varies."""
+    given = [one for one in indices if one is not None]
+    if len(given) < 2 or all(isinstance(size, int) for one in given for size in one.shape):
+        return indices
+    if len({one.dim() for one in given}) == 1 and all(one.shape == given[0].shape for one in given):
+        return indices
+    spread = iter(torch.broadcast_tensors(*given))
+    return [None if one is None else next(spread) for one in indices]
 
 
 def _dims_to_merge(indices: Indices) -> tuple[int, int]:

@@ -98,7 +98,7 @@ def prepare_leaves(program: torch.export.ExportedProgram) -> None:
 
 
 def _prepare(graph: fx.Graph) -> None:
-    with _fake_mode(graph):
+    with fake_mode(graph):
         widener = _Widener(graph)
         for node in list(graph.nodes):
             if isinstance(node.target, OpOverload) and node.target.namespace in ("aten", "prims"):
@@ -107,7 +107,7 @@ def _prepare(graph: fx.Graph) -> None:
         widener.finish()
 
 
-def _fake_mode(graph: fx.Graph) -> Any:
+def fake_mode(graph: fx.Graph) -> Any:
     """Sizes that vary are symbols of the program's own mode."""
     values = (value for node in graph.nodes for value in pytree.tree_leaves(node.meta.get("val")))
     return next((value.fake_mode for value in values if isinstance(value, FakeTensor)), nullcontext())

@@ -26,6 +26,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten._trilinear.default: trilinear,
         aten.addbmm.default: add_products,
         aten.arange.start_step: count,
+        aten.diff.default: differences,
         aten.isfinite.default: is_finite,
         aten.neg.default: negative,
         aten.repeat.default: repeat,
@@ -57,6 +58,25 @@ def count(start: Any, end: Any, step: Any = 1, *, dtype: torch.dtype | None = No
         return torch.arange(int(start), int(end), int(step))
     places = torch.arange(math.ceil((end - start) / step))
     return (places * int(step) + int(start)).to(dtype)
+
+
+def differences(
+    x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
+    """Of neighbours, n times. Where n is 0 nothing is put at the ends either; torch writes to memory then."""
+    if n < 0 or not x.dim():
+        return NotImplemented  # torch says what is wrong with it
+    if n == 0:
+        return x.clone()
+    given = [one for one in (prepend, x, append) if one is not None]
+    x = torch.cat(given, dim) if len(given) > 1 else x
+    for _ in range(n):
+        if isinstance(x.shape[dim], int) and x.shape[dim] == 0:
+            break
+        rest = x.shape[dim] - 1
+        after, before = x.narrow(dim, 1, rest), x.narrow(dim, 0, rest)
+        x = torch.logical_xor(after, before) if x.dtype == torch.bool else after - before
+    return x
 
 
 def choice(condition: Tensor, one: Tensor, other: Tensor) -> Tensor:

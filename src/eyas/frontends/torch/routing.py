@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._meta_registrations import meta_embedding_bag
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -181,8 +182,8 @@ def embedding_bag(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sums (mode 0), means (1) or largest elements (2) of the rows in each bag; an empty bag gives zeros."""
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
-    positions = torch.arange(indices.shape[0], device=indices.device, dtype=offsets.dtype)
-    bag = search_sorted(offsets[:bags], positions, right=True) - 1
+    bag = bags_of(indices, offsets[:bags])
+    largest_at: Tensor | None = None
     rows = weight[indices]
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
@@ -194,8 +195,29 @@ def embedding_bag(
         rows = torch.where(kept.unsqueeze(1), rows, float("-inf"))
         largest = lowest.index_reduce(0, bag, rows, "amax")
         result = torch.where(sizes.unsqueeze(1) == 0, 0.0, largest)
+        # The row that each is of, the first of equals; -1 for an empty bag.
+        count = indices.shape[0]
+        position = torch.arange(count, device=indices.device).unsqueeze(1)
+        position = torch.where(kept.unsqueeze(1) & (rows == largest[bag]), position, count)
+        first = position.new_full(result.shape, count).index_reduce(0, bag, position, "amin")
+        known = torch.cat([indices, indices.new_full((1,), -1)])
+        largest_at = known[first]
     else:
         result = empty.index_add(0, bag, torch.where(kept.unsqueeze(1), rows, 0.0))
         if mode == 1:
             result = result / sizes.clamp(min=1).unsqueeze(1)
-    return result.to(weight.dtype), bag.to(indices.dtype), sizes.to(indices.dtype), sizes.to(indices.dtype)
+    noted = (scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx)
+    promised = meta_embedding_bag(weight, indices, offsets, *noted)[1]
+    sizes = sizes.to(indices.dtype)
+    return (
+        result.to(weight.dtype),
+        bag.to(indices.dtype)[: promised.shape[0]],
+        sizes,
+        sizes if largest_at is None else largest_at,
+    )
+
+
+def bags_of(indices: Tensor, starts: Tensor) -> Tensor:
+    """The bag that each index is in."""
+    positions = torch.arange(indices.shape[0], device=indices.device, dtype=starts.dtype)
+    return search_sorted(starts, positions, right=True) - 1

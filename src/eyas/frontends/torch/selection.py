@@ -97,14 +97,27 @@ def unique_slices(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Unique slices in lexicographic order: sorted by each column, the last first, stably."""
     rows = x.movedim(dim, 0).reshape(x.shape[dim], -1)
-    if not isinstance(rows.shape[1], int):
-        return NotImplemented
     order = torch.arange(x.shape[dim], device=x.device)
-    for column in range(rows.shape[1] - 1, -1, -1):
-        order = order[torch.sort(rows[order, column], stable=True)[1]]
+    if isinstance(rows.shape[1], int):
+        for column in range(rows.shape[1] - 1, -1, -1):
+            order = order[torch.sort(rows[order, column], stable=True)[1]]
+    else:
+        order = torch.zeros_like(order).scatter(0, _ranks(rows), order)
     values, ranks, counts = _runs(x.index_select(dim, order), (x.shape[dim],), True, return_counts, dim)
     inverse = torch.zeros_like(ranks).scatter(0, order, ranks)
     return values, inverse if return_inverse else ranks.new_empty(0), counts
+
+
+def _ranks(rows: Tensor) -> Tensor:
+    """How many rows come before each in lexicographic order, by comparing all pairs: there may be any number of
+    columns. Of equal rows the first comes first."""
+    one, other = rows.unsqueeze(1), rows.unsqueeze(0)
+    differs = one != other
+    decides = differs & (differs.to(torch.int64).cumsum(-1) == 1)
+    follows = (decides & (one > other)).any(-1)
+    place = torch.arange(rows.shape[0], device=rows.device)
+    is_later = torch.logical_not(differs.any(-1)) & (place.unsqueeze(1) > place)
+    return (follows | is_later).to(torch.int64).sum(1)
 
 
 def _runs(
@@ -224,8 +237,27 @@ def distances(x: Tensor, y: Tensor, p: float, compute_mode: int | None = None) -
 
 def pairwise_distances(x: Tensor, p: float = 2.0) -> Tensor:
     """Norms of the differences of the pairs of rows above the diagonal."""
-    rows, columns = torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device)
+    rows, columns = _pairs(x)
     return _norm(x[rows] - x[columns], p)
+
+
+def _pairs(x: Tensor) -> Any:
+    """The places of two rows of x, the first before the second. Before row r are r (2 n - r - 1) / 2 pairs."""
+    count = x.shape[0]
+    if isinstance(count, int):
+        return torch.triu_indices(count, count, 1, device=x.device)
+    size = torch.full((), count, dtype=torch.int64, device=x.device)
+    pair = torch.arange(count * (count - 1) // 2, device=x.device)
+
+    def before(row: Tensor) -> Tensor:
+        return row * (2 * size - row - 1) // 2
+
+    # The root of a quadratic equation, and the row beside it where it was rounded.
+    odd = (2 * size - 1).to(torch.float64)
+    row = ((odd - (odd * odd - 8.0 * pair.to(torch.float64)).sqrt()) / 2).to(torch.int64)
+    row = torch.where(before(row) > pair, row - 1, row)
+    row = torch.where(before(row + 1) <= pair, row + 1, row)
+    return row, pair - before(row) + row + 1
 
 
 def _norm(x: Tensor, p: float) -> Tensor:

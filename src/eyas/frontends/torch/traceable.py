@@ -2,7 +2,7 @@
 
 Some of them ask for a value while the program is traced, which it does not have yet: whether two tensors are equal, or
 how many classes there are. Here the answer is part of the program. Others look at the data only to complain about it;
-those complain when the module is called.
+those complain when the module is called. And some ask for a size that varies, which the example would answer.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
+from eyas.frontends.torch import open_sizes
 from eyas.frontends.torch.covariance import corrcoef, cov
 from eyas.frontends.torch.ctc import ctc_loss
 from eyas.frontends.torch.fourier import short_time
@@ -81,6 +82,7 @@ _REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda loss: loss.sum(),
 }
 _FORMS: dict[Any, Callable[..., Any]] = {
+    **open_sizes.forms(),
     torch._assert: assert_holds,
     torch.allclose: all_close,
     Tensor.allclose: all_close,

@@ -17,6 +17,7 @@ from eyas.codegen.children import OnDone, compile_jobs
 from eyas.codegen.common.backend import CompiledDispatch
 from eyas.codegen.common.needs import union_of_needs
 from eyas.codegen.common.schedule import packed_of
+from eyas.codegen.common.segments import segments_of_bindings
 from eyas.codegen.dispatch_cache import DispatchCache
 from eyas.codegen.jobs import Caution, Job
 from eyas.dialects import codegen, flow, hal
@@ -53,7 +54,7 @@ class CompileExecutables(TargetedPass):
         jobs = [job_of(op, target, self.disable) for op in kernels]
         compiled = self._compile(jobs)
         image = backend.link([one.object for one in compiled], [job.name for job in jobs], target, _ENTRY)
-        exports = [_export(op, one) for op, one in zip(kernels, compiled, strict=True)]
+        exports = [_export(op, one, target) for op, one in zip(kernels, compiled, strict=True)]
         plain = {_name(op): _packed(op) for op, one in zip(kernels, compiled, strict=True) if _gave_up_schedule(one)}
         _unpack(module, plain)
         needs = union_of_needs([*target.required_features, *(need for one in compiled for need in one.needs)])
@@ -80,7 +81,7 @@ class CompileExecutables(TargetedPass):
         if self.on_done is not None:
             for job, one in zip(jobs, found, strict=True):
                 if one is not None:
-                    self.on_done(job.name, 0.0)
+                    self.on_done(job.name, None)
         made = compile_jobs(missing, workers, self.on_done, self.on_warning)
         cache.keep(missing, made)
         rest = iter(made)
@@ -102,9 +103,9 @@ def job_of(function: mlir.OpView, target: Target, disable: tuple[str, ...]) -> J
     return Job(_name(function), buffer.getvalue(), str(target), disable, text)
 
 
-def _export(function: mlir.OpView, compiled: CompiledDispatch) -> mlir.DictAttr:
+def _export(function: mlir.OpView, compiled: CompiledDispatch, target: Target) -> mlir.DictAttr:
     types = mlir.FunctionType(function.attributes["function_type"].value)
-    tensors = [t for t in types.inputs if isinstance(t, mlir.RankedTensorType)]
+    segments = segments_of_bindings(function, target)
     i64 = mlir.IntegerType.get_signless(64)
 
     def integer(value: int) -> mlir.IntegerAttr:
@@ -117,12 +118,13 @@ def _export(function: mlir.OpView, compiled: CompiledDispatch) -> mlir.DictAttr:
     return mlir.DictAttr.get(
         {
             "name": mlir.StringAttr.get(_name(function)),
-            "bindings": integer(len(tensors) + len(types.results)),
-            "constants": integer(len(types.inputs) - len(tensors)),
+            "bindings": integer(sum(segments)),
+            "constants": integer(len(types.inputs) + len(types.results) - len(segments)),
             "grid": mlir.ArrayAttr.get(axes),
             "strategy": mlir.StringAttr.get(compiled.strategy),
             "knobs": mlir.StringAttr.get(compiled.knobs),
             "rejected": _rejected(function, compiled),
+            **({hal.SEGMENTS: mlir.DenseI64ArrayAttr.get(segments)} if max(segments, default=1) > 1 else {}),
             **({"needs": mlir.StringAttr.get(",".join(compiled.needs))} if compiled.needs else {}),
             **({"given_up": mlir.StringAttr.get(compiled.given_up)} if compiled.given_up else {}),
         }

@@ -14,6 +14,7 @@ from eyas.errors import CompileError
 from eyas.ir import describe_location
 from eyas.ir.walk import defining_op, entry_block, functions, is_tensor, nested_operands, remap_operands
 from eyas.passes.dispatch.grouping import MAX_TENSORS, Group, Role, form_groups, role_of
+from eyas.passes.dispatch.long_rows import passes_along_rows
 from eyas.passes.dispatch.shapes import dims_of
 from eyas.passes.targeted import TargetedPass
 from eyas.targets import Target
@@ -193,8 +194,10 @@ def _escapes(value: mlir.Value, inside: set[mlir.Operation]) -> bool:
 
 def _is_spilled(group: Group, value: mlir.Value, target: Target) -> bool:
     """An intermediate of a row group of unknown size, or so large that two of them are not near, goes through the arena
-    instead of a workgroup's stack."""
+    instead of a workgroup's stack; unless nothing of it is kept at all."""
     if group.rows is None or not is_tensor(value):
+        return False
+    if target.reads_rows_again and passes_along_rows(group.ops, group.rows):
         return False
     shaped = mlir.ShapedType(value.type)
     elements = 1

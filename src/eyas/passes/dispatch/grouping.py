@@ -15,12 +15,14 @@ from functools import cmp_to_key
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import linalg
 
+from eyas.codegen.common.segments import segments_of
 from eyas.codegen.common.traffic import held_bytes
 from eyas.dialects import flow
 from eyas.ir.structured import is_elementwise
 from eyas.ir.transforms import is_matrix_of_transforms, is_transform
 from eyas.ir.walk import defining_op, is_tensor, nested_operands
 from eyas.passes.dispatch.dependencies import Dependencies
+from eyas.passes.dispatch.long_rows import passes_along_rows
 from eyas.passes.dispatch.window_padding import reads_padding_in_place
 from eyas.targets import Target
 
@@ -31,6 +33,8 @@ _MANY_ROWS = 1024
 # Fewer rows than this starve the cores when there is much work in each.
 _MIN_ROWS = 16
 _SMALL_WORK = 65_536
+# What a dimension has that is known only at run time.
+_ASSUMED = 64
 
 MAX_TENSORS = 24
 """Tensors of one dispatch, where the target does not ask for fewer: more make long code and gain nothing."""
@@ -262,9 +266,12 @@ class Forming:
             return "its producer runs alone"
         if self.dependencies.are_apart(group.ops[0], op):
             return "it also needs a later result that depends on the same producer"
-        if len(group.tensors | _tensors_of(op)) > self.max_tensors:
+        if self._bindings_of(group.tensors | _tensors_of(op)) > self.max_tensors:
             return f"the dispatch would have more than {self.max_tensors} tensors"
         return _why_not_fit(op, role, group, self.target)
+
+    def _bindings_of(self, tensors: set[mlir.Value]) -> int:
+        return sum(segments_of(value.type, self.target) if is_tensor(value) else 1 for value in tensors)
 
     def _merge_siblings(self, op: mlir.Operation, joined: Group) -> None:
         """Groups of elementwise ops that one op brings together run as one: `a * b + c * d` stores nothing between."""
@@ -276,7 +283,7 @@ class Forming:
             merged = _in_order(joined.ops + other.ops)
             extracted = {defining_op(value) for member in merged for value in _extracted_tensors(member)}
             tensors = joined.tensors | other.tensors
-            if len(_bound_tensors(merged, tensors)) > self.max_tensors or extracted & set(merged):
+            if self._bindings_of(_bound_tensors(merged, tensors)) > self.max_tensors or extracted & set(merged):
                 continue
             if self.dependencies.are_apart(joined.ops[0], other.ops[0]):
                 continue
@@ -367,12 +374,14 @@ def _why_not_share_rows(
     shapes = [mlir.ShapedType(value.type) for value in edges]
     row_count, row_size = 1, 1
     for dim in range(shapes[0].rank):
-        size = 64 if shapes[0].is_dynamic_dim(dim) else shapes[0].get_dim_size(dim)
+        size = _ASSUMED if shapes[0].is_dynamic_dim(dim) else shapes[0].get_dim_size(dim)
         if dim < rows:
             row_count *= size
         else:
             row_size *= size
-    if held_bytes(row_size, shapes[0].element_type) > target.workgroup_bytes:
+    made = [result for member in group.ops for result in member.results]
+    too_long = any(_row_bytes(value, rows) > target.workgroup_bytes for value in [*edges, *made])
+    if too_long and not (target.reads_rows_again and passes_along_rows([*group.ops, op], rows)):
         return f"a row of {row_size} elements is too long to keep near"
     if row_count >= _MANY_ROWS and _longest_row([*group.ops, op], row_count) < _MIN_ROW_ELEMENTS:
         return f"{row_count} rows of a few elements: lanes run along the rows instead"
@@ -382,6 +391,13 @@ def _why_not_share_rows(
         return f"only {row_count} rows: too few to share among cores"
     group.rows = rows
     return None
+
+
+def _row_bytes(value: mlir.Value, rows: int) -> int:
+    """What a row of a tensor takes near a core."""
+    shaped = mlir.ShapedType(value.type)
+    sizes = [_ASSUMED if shaped.is_dynamic_dim(dim) else shaped.get_dim_size(dim) for dim in range(rows, shaped.rank)]
+    return held_bytes(math.prod(sizes), shaped.element_type)
 
 
 def _longest_row(ops: list[mlir.Operation], row_count: int) -> float:

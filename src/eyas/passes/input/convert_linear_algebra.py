@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from torch_mlir.dialects import arith
+
 from eyas.ir import Pass, mlir
+from eyas.ir.loops import Number
 from eyas.ir.walk import defining_op
 from eyas.passes.input.factorizations.catalogue import FACTORIZATIONS
 from eyas.passes.input.torch_values import find_operators, operator_name, replace_by_tensors, to_tensor
@@ -35,8 +38,12 @@ class ConvertLinearAlgebra(Pass):
 
 
 def _argument(value: mlir.Value) -> Any:
-    """A tensor, or a number or truth value that is known."""
+    """A tensor, a number or truth value that is known, or a number that a size says."""
     owner = defining_op(value)
     if owner is not None and owner.name in ("torch.constant.int", "torch.constant.bool"):
         return owner.attributes["value"].value
+    if str(value.type) == "!torch.int":
+        wide = mlir.IntegerType.get_signless(64)
+        number = mlir.Operation.create("torch_c.to_i64", results=[wide], operands=[value]).result
+        return Number(arith.index_cast(mlir.IndexType.get(), number))
     return to_tensor(value)

@@ -17,14 +17,39 @@ from eyas.ir.walk import defining_op, entry_block, functions
 from eyas.passes.optimize.evaluate_constants import constant_ops
 from eyas.passes.optimize.toom_cook import OUTPUTS, TAPS, Matrices, matrices
 from eyas.passes.targeted import TargetedPass
+from eyas.targets import Target
+from eyas.targets.gpu import GpuTarget
 
 _CONV = "linalg.conv_2d_nhwc_hwcf"
-# Costs in multiply-adds, of which two cores of Zen 4 do some 105 in a nanosecond. Measured on the layers of ResNet-50
-# (`eyas bench --per-dispatch`), which these numbers predict to a tenth.
-_WEIGHT = 12  # to read a weight from memory; that happens partly at the same time, so costs add as squares
-_ELEMENT = 8  # to transform an element of the input or the output, and to write and read it
-_FAR_ELEMENT = 30  # the same when they do not fit into the last-level cache
 _WORTH_IT = 0.8
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What things take, in multiply-adds."""
+
+    weight: int
+    """To read a weight from memory; that happens partly at the same time, so costs add as squares."""
+    element: int
+    """To transform an element of the input or the output, and to write and read it."""
+    far_element: int
+    """The same when they do not fit into the last cache."""
+    start: int
+    """To begin the two dispatches of the transforms."""
+    near_bytes: int
+    """What the last cache has."""
+
+
+def costs_of(target: Target) -> Costs | None:
+    """The costs on a target; None where it is not worth while at all.
+
+    Two cores of Zen 4 do some 105 multiply-adds in a nanosecond; measured on the layers of ResNet-50 (`eyas bench
+    --per-dispatch`), which these numbers predict to a tenth. A GPU does some 12,000, and moves an element in the time
+    of 12 to 30. Where a CPU plays the GPU, its kernels are too far from either to tell.
+    """
+    if not isinstance(target, GpuTarget):
+        return Costs(12, 8, 30, 0, target.caches.l3_bytes)
+    return Costs(12, 12, 30, 72_000_000, target.caches.l2_bytes) if target.facts.shared_is_near else None
 
 
 @dataclass(frozen=True)
@@ -46,13 +71,13 @@ class Winograd(TargetedPass):
     tile: int = 0
 
     def run(self, module: mlir.Module) -> None:
-        l3_bytes = self.target.caches.l3_bytes
+        costs = costs_of(self.target)
         for function in functions(module):
             block = entry_block(function)
             constant = constant_ops(block)
             for op in [view for view in block.operations if view.operation.name == _CONV]:
                 layer = _layer_of(op, constant)
-                tile = None if layer is None else self.tile or choose_tile(layer, l3_bytes)
+                tile = None if layer is None or costs is None else self.tile or choose_tile(layer, costs)
                 if layer is not None and tile:
                     with mlir.InsertionPoint(op), op.operation.location:
                         _rewrite(op, layer, tile)
@@ -85,24 +110,24 @@ def _layer_of(op: mlir.OpView, constant: set[mlir.Operation]) -> Layer | None:
     return Layer(batch, height, width, types[0].shape[3], filters)
 
 
-def choose_tile(layer: Layer, l3_bytes: int) -> int | None:
+def choose_tile(layer: Layer, costs: Costs) -> int | None:
     """The tile size that is estimated to be fastest, or None when the direct convolution is, or nearly."""
-    best = min(OUTPUTS, key=lambda tile: _winograd_cost(layer, tile, l3_bytes))
-    return best if _winograd_cost(layer, best, l3_bytes) < _WORTH_IT * _direct_cost(layer) else None
+    best = min(OUTPUTS, key=lambda tile: _winograd_cost(layer, tile, costs))
+    return best if _winograd_cost(layer, best, costs) < _WORTH_IT * _direct_cost(layer, costs) else None
 
 
-def _direct_cost(layer: Layer) -> float:
+def _direct_cost(layer: Layer, costs: Costs) -> float:
     weights = TAPS * TAPS * layer.channels * layer.filters
-    return math.hypot(layer.batch * layer.height * layer.width * weights, _WEIGHT * weights)
+    return math.hypot(layer.batch * layer.height * layer.width * weights, costs.weight * weights)
 
 
-def _winograd_cost(layer: Layer, tile: int, l3_bytes: int) -> float:
+def _winograd_cost(layer: Layer, tile: int, costs: Costs) -> float:
     positions = (tile + TAPS - 1) ** 2
     tiles = layer.batch * -(-layer.height // tile) * -(-layer.width // tile)
     weights = positions * layer.channels * layer.filters
     elements = positions * tiles * (layer.channels + layer.filters)
-    transforms = elements * (_ELEMENT if 4 * elements < l3_bytes else _FAR_ELEMENT)
-    return math.hypot(tiles * weights, _WEIGHT * weights) + transforms
+    transforms = elements * (costs.element if 4 * elements < costs.near_bytes else costs.far_element)
+    return math.hypot(tiles * weights, costs.weight * weights) + transforms + costs.start
 
 
 def _rewrite(op: mlir.OpView, layer: Layer, tile: int) -> None:

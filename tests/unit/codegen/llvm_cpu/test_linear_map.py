@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from torch_mlir import ir as mlir
 
+from eyas.codegen.common.emission.linear_map import LinearMap
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.llvm_cpu.interface import Interface
-from eyas.codegen.llvm_cpu.linear_map import LinearMap
 from eyas.codegen.llvm_cpu.memory import Memory
 from eyas.ir import make_context
 from eyas.passes.optimize.toom_cook import matrices

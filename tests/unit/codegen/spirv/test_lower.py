@@ -130,6 +130,24 @@ LOOPS = {
         %n = arith.addf %q, %y : f32
         scf.yield %n : f32
       }""",
+    "while in while": """%r = scf.while (%q = %x) : (f32) -> f32 {
+        %m = scf.while (%u = %q) : (f32) -> f32 {
+          %e = scf.for %k = %c0 to %i step %c1 iter_args(%f = %u) -> f32 {
+            %g = arith.addf %f, %y : f32
+            scf.yield %g : f32
+          }
+          %d = arith.cmpf olt, %e, %y : f32
+          scf.condition(%d) %e : f32
+        } do {
+        ^bb0(%u: f32):
+          scf.yield %u : f32
+        }
+        %c = arith.cmpf olt, %m, %y : f32
+        scf.condition(%c) %m : f32
+      } do {
+      ^bb0(%q: f32):
+        scf.yield %q : f32
+      }""",
     "if": """%c = arith.cmpf olt, %x, %y : f32
       %r = scf.if %c -> f32 {
         %n = arith.addf %x, %y : f32

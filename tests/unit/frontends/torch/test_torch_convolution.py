@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from eyas.frontends.torch.convolution import convolution_backward, transposed_convolution  # noqa: E402
+from eyas.frontends.torch.convolution import convolution, convolution_backward  # noqa: E402
 
 CASES = [
     # rank, channels in, channels out, groups, kernel, stride, padding, dilation, size
@@ -50,5 +50,19 @@ def test_transposed_with_groups(case):
     weight = torch.randn(inputs, outputs // groups, *[kernel] * rank, dtype=torch.float64)
     bias = torch.randn(outputs, dtype=torch.float64)
     rest = ([stride], [min(padding, 1)], [dilation], True, [stride - 1] * rank, groups)
-    made = transposed_convolution(x, weight, bias, *rest)
+    made = convolution(x, weight, bias, *rest)
     torch.testing.assert_close(made, torch.ops.aten.convolution(x, weight, bias, *rest))
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float64])
+def test_volumes_with_groups_by_planes(channels, dtype):
+    x, weight = torch.randint(-9, 9, (2, 3 * channels, 7, 5, 6)), torch.randint(-9, 9, (6, channels, 2, 3, 1))
+    for stride, padding, dilation in ([2, 1, 1], [1, 0, 2], [1, 1, 1]), ([1, 2, 1], [0, 1, 0], [3, 1, 1]):
+        rest = (stride, padding, dilation, False, [0] * 3, 3)
+        made = convolution(x.to(dtype), weight.to(dtype), torch.arange(6).to(dtype), *rest)
+        if channels > 1 and dtype.is_floating_point:
+            assert made is NotImplemented
+            continue
+        want = torch.nn.functional.conv3d(x, weight, torch.arange(6), stride, padding, dilation, 3)
+        assert made.dtype == dtype and torch.equal(made.long(), want)

@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
 from eyas.frontends import import_model  # noqa: E402
+from eyas.frontends.torch import decompositions, rare  # noqa: E402
 from eyas.frontends.torch.decompositions import decomposition_table  # noqa: E402
 from eyas.verification.oracle import evaluate  # noqa: E402
 
@@ -117,3 +118,22 @@ def test_memory_is_filled_once(make):
     made = program.run_decompositions(decomposition_table())
     fills = [node for node in made.graph.nodes if "full" in str(node.target) or "empty" in str(node.target)]
     assert len(fills) <= 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8, torch.bool])
+def test_differences_of_neighbours(dtype) -> None:
+    x = torch.randint(0, 9, (3, 5)).to(dtype)
+    for n in (0, 1, 3, 7):
+        for dim, ends in ((-1, {}), (0, {}), (1, {"prepend": x[:, :2], "append": x[:, :1]})):
+            made = rare.differences(x, n, dim, **ends)
+            assert made is not x and torch.equal(made, torch.diff(x, n, dim, **ends))
+
+
+def test_operators_are_looked_up_once(monkeypatch):
+    """And from then on as before: somebody may have registered more."""
+    utils = torch._export.utils
+    calls, listing = [], utils._materialize_cpp_cia_ops
+    monkeypatch.setattr(decompositions, "_LIST_OPERATORS", lambda: calls.append(listing()))
+    monkeypatch.setattr(utils, "_materialize_cpp_cia_ops", decompositions._LIST_OPERATORS)
+    decompositions.decompose(torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)), {})
+    assert len(calls) == 1 and utils._materialize_cpp_cia_ops is decompositions._LIST_OPERATORS

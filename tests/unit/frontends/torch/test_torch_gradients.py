@@ -13,6 +13,7 @@ import torch.nn.functional as F  # noqa: E402, N812
 from eyas.frontends.torch import gradients  # noqa: E402
 from eyas.frontends.torch.gradients.autograd import gradients as differentiate  # noqa: E402
 from eyas.frontends.torch.rare import trilinear  # noqa: E402
+from eyas.frontends.torch.routing import embedding_bag  # noqa: E402
 from eyas.frontends.torch.sampling import grid_sampler  # noqa: E402
 
 aten = torch.ops.aten
@@ -177,3 +178,43 @@ def test_results_without_gradients_count_for_nothing():
 def test_products_of_three(sums):
     given = (random(3, 4), random(5, 4, 2), random(3, 2), [1, 3], [0], [1, 2], sums)
     torch.testing.assert_close(trilinear(*given), aten._trilinear(*given))
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("padding_idx", [-1, 3])
+@pytest.mark.parametrize("last", [False, True])
+def test_bags(mode, padding_idx, last):
+    indices, offsets = torch.tensor([4, 3, 3, 0, 4, 4, 3]), torch.tensor([0, 2, 2, 6, 7] if last else [0, 2, 2, 6])
+    weight = random(6, 5)
+    weights = random(7) if mode == 0 else None
+    for by_frequency in (False, True) if mode != 2 else (False,):
+        noted = (by_frequency, mode, False, weights, last, padding_idx)
+        result, *saved = aten._embedding_bag(weight, indices, offsets, *noted)
+        rest = (6, by_frequency, mode, False, weights, padding_idx)
+        compare(aten._embedding_bag_backward.default, random(*result.shape), indices, offsets, *saved, *rest)
+    if weights is not None:
+        rest = (weight, indices, offsets, saved[0], mode, padding_idx)
+        compare(aten._embedding_bag_per_sample_weights_backward.default, random(*result.shape), *rest)
+
+
+def test_the_rows_of_largest_elements_are_noted():
+    indices, offsets = torch.tensor([4, 3, 3, 0, 4]), torch.tensor([0, 2, 2])
+    weight = torch.randn(6, 5)
+    for padding_idx in (-1, 3):
+        rest = (weight, indices, offsets, False, 2, False, None, False, padding_idx)
+        want, got = aten._embedding_bag(*rest), embedding_bag(*rest)
+        assert torch.equal(got[0], want[0]) and got[3].shape == want[3].shape
+        nothing = want[2] == 0
+        assert torch.equal(got[3][~nothing], want[3][~nothing]) and (got[3][nothing] == -1).all()
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
+def test_stretches(reduce):
+    data, lengths = random(6, 3), torch.tensor([2, 0, 3, 1])
+    for initial in (None, 0.5):
+        options = {"lengths": lengths, "axis": 0, "initial": initial}
+        output = aten.segment_reduce(data, reduce, unsafe=False, **options)
+        gradient = random(*output.shape)
+        want = aten._segment_reduce_backward(gradient, output, data, reduce, **options)
+        got = TABLE[aten._segment_reduce_backward.default](gradient, output, data, reduce, **options)
+        torch.testing.assert_close(got, want)

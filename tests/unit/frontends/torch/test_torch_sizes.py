@@ -37,13 +37,6 @@ def test_a_question_that_fixes_a_size_fails() -> None:
     assert isinstance(placeholder.meta["val"].shape[0], torch.SymInt)
 
 
-def test_factors_of_matrices_of_any_size_are_refused() -> None:
-    packed, pivots = torch.linalg.lu_factor(torch.randn(3, 3))
-    dims = {0: SIZE}, {0: SIZE}
-    with pytest.raises(FrontendError, match="lu_unpack"):
-        eyas.compile(lambda x, y: torch.lu_unpack(x, y), (packed, pivots), dynamic_shapes=dims, progress=False)
-
-
 def test_a_question_of_ours_which_size_is_larger_is_refused() -> None:
     rows = torch.export.Dim("rows", min=3, max=1000)
     with pytest.raises(FrontendError, match="'svd'"):

@@ -23,7 +23,6 @@ from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.sliced_tile import SlicedTile, why_not_sliced
-from eyas.codegen.gpu.staged_tile import Operand, StagedTile, operands_of
 from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
 from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
 from eyas.targets import Target
@@ -34,11 +33,9 @@ _THREADS = 64
 _DEPTH = 4
 _ROW_POINTS, _COLUMN_POINTS = (8, 4, 2, 1), (4, 2, 1)
 _UNKNOWN_ROWS = 64
-# Few rows: how many those are, the fewest steps of a sum that is shared, threads side by side, and threads of one sum.
-_FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _MOST_SLICES = 8, 128, 32, 16
-# Through shared memory: threads, points of each along rows and columns, steps at a time, and the fewest rows and
-# columns for which that is worth while.
-_STAGED_THREADS, _STAGED_POINTS, _STAGED_DEPTHS, _MIN_STAGED = 256, ((8, 8), (4, 8), (4, 4)), (16, 8), 32
+# Few rows: how many those are, the fewest steps of a sum that is shared, threads side by side at the most and at the
+# fewest, so that they read whole sectors of memory, and threads of a workgroup.
+_FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _FEWEST_COLUMNS, _SLICED_THREADS = 8, 128, 32, 8, 512
 
 
 @dataclass(frozen=True)
@@ -50,8 +47,6 @@ class ProductKnobs:
     column_points: int
     depth: int
     """Steps of the sum that are written out."""
-    staged: int
-    """Whether operands pass through shared memory, `depth` steps at a time: 0 or 1."""
     slices: int
     """Threads that share the sum of one tile; of few rows they read the weights together."""
 
@@ -83,10 +78,6 @@ class Contraction(KernelStrategy):
         rows = 1 if loops.row is None else nest.loops[loops.row].static or _UNKNOWN_ROWS
         columns = nest.loops[loops.column].static or _UNKNOWN_ROWS
         others = product([nest.loops[loop] for loop in loops.others]).static or 1
-        if target.facts.shared_is_near and not isinstance(operands_of(nest, loops.row, loops.column), str):
-            knobs = _staged_knobs(nest, loops, (rows, columns, others), target)
-            if knobs is not None:
-                return cls(kernel, knobs)
         if target.facts.shared_is_near and (knobs := _sliced_knobs(nest, (rows, columns, others), target)) is not None:
             return cls(kernel, knobs)
         row_points = next(points for points in _ROW_POINTS if points <= rows)
@@ -100,7 +91,7 @@ class Contraction(KernelStrategy):
             side *= 2
         while threads > side and (threads // side // 2) * row_points >= rows:
             threads //= 2
-        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _DEPTH, 0, 1))
+        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _DEPTH, 1))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -129,21 +120,14 @@ class Contraction(KernelStrategy):
             return f"row_points is {knobs.row_points}; without rows it must be 1"
         if not 1 <= knobs.slices <= knobs.threads // knobs.columns:
             return f"slices is {knobs.slices}; it must be 1 to threads / columns = {knobs.threads // knobs.columns}"
-        if knobs.slices > 1 and (knobs.staged or knobs.slices * knobs.columns != knobs.threads):
-            return f"slices is {knobs.slices}; it must be 1, or threads / columns where nothing is staged"
+        if knobs.slices > 1 and knobs.slices * knobs.columns != knobs.threads:
+            return f"slices is {knobs.slices}; it must be 1, or threads / columns"
         if knobs.slices > 1 and (reason := why_not_sliced(nest, knobs.depth)) is not None:
             return f"slices is {knobs.slices}; it must be 1: {reason}"
-        pieces = [(nest.loops[loops.column], knobs.columns * knobs.column_points)]
+        pieces = [(nest.loops[loops.column], knobs.column_points)]
         pieces += [] if loops.row is None else [(nest.loops[loops.row], knobs.row_points)]
         if knobs.slices > 1 and any(extent.static is None or extent.static % piece for extent, piece in pieces):
             return f"slices is {knobs.slices}; it must be 1: tiles of threads that wait for each other must be whole"
-        if knobs.staged not in (0, 1):
-            return f"staged is {knobs.staged}; it must be 0 or 1"
-        if knobs.staged and isinstance(reason := operands_of(nest, loops.row, loops.column), str):
-            return f"staged is 1; it must be 0: {reason}"
-        steps = nest.loops[nest.statements[0].reductions[-1]]
-        if knobs.staged and (steps.static is None or steps.static % knobs.depth):
-            return f"depth is {knobs.depth}; where operands are staged it must divide the {steps} steps of the sum"
         return None
 
     @property
@@ -167,9 +151,6 @@ class Contraction(KernelStrategy):
     def emit(self, interface: Interface) -> None:
         at, memory, nest = interface, Memory(self.kernel, interface), self.kernel.nests[0]
         loops, knobs = self.loops, self.knobs
-        if knobs.staged:
-            self._emit_staged(memory)
-            return
         _, (columns, column_piece), *rows = self.workgroups
         across = arith.RemUIOp(at.thread, at.index(knobs.columns)).result
         along = arith.DivUIOp(at.thread, at.index(knobs.columns)).result
@@ -181,6 +162,12 @@ class Contraction(KernelStrategy):
             tile = ThreadTile(memory, nest, loops.row, loops.column, knobs.depth)
         column = _first(at, at.ids[1], column_piece, across, knobs.column_points)
         row = _first(at, at.ids[2], rows[0][1], along, knobs.row_points) if rows else at.index(0)
+        if knobs.slices > 1 and columns.factor % column_piece:
+            # All threads come to the barriers; those beyond the end compute the last columns again.
+            inside = arith.CmpIOp(arith.CmpIPredicate.ult, column, memory.size(columns)).result
+            tile.writes = inside if tile.writes is None else arith.AndIOp(tile.writes, inside).result
+            column = arith.MinUIOp(column, at.index(columns.factor - knobs.column_points)).result
+            column_piece = knobs.column_points
 
         def run(number: mlir.Value) -> None:
             indices = self._other_indices(memory, number)
@@ -202,32 +189,6 @@ class Contraction(KernelStrategy):
 
         self._each_other(memory, run)
 
-    def _emit_staged(self, memory: Memory) -> None:
-        at, nest, loops, knobs = memory.at, self.kernel.nests[0], self.loops, self.knobs
-        found = operands_of(nest, loops.row, loops.column)
-        assert not isinstance(found, str) and loops.row is not None
-        (_, _), (_, column_piece), (_, row_piece) = self.workgroups
-        across = arith.RemUIOp(at.thread, at.index(knobs.columns)).result
-        along = arith.DivUIOp(at.thread, at.index(knobs.columns)).result
-        place = [
-            arith.MulIOp(one, at.index(points)).result
-            for one, points in ((along, knobs.row_points), (across, knobs.column_points))
-        ]
-        corner = [
-            arith.MulIOp(workgroup, at.index(piece)).result
-            for workgroup, piece in ((at.ids[2], row_piece), (at.ids[1], column_piece))
-        ]
-        rows, columns = Operand(found[0], loops.row, row_piece), Operand(found[1], loops.column, column_piece)
-        tile = StagedTile(memory, nest, rows, columns, knobs.depth, (corner[0], corner[1]), (place[0], place[1]))
-
-        def run(number: mlir.Value) -> None:
-            indices = self._other_indices(memory, number)
-            indices[rows.loop] = arith.AddIOp(corner[0], place[0]).result
-            indices[columns.loop] = arith.AddIOp(corner[1], place[1]).result
-            tile.run(Block(indices, knobs.row_points, knobs.column_points, None))
-
-        self._each_other(memory, run)
-
     def _each_other(self, memory: Memory, run: Callable[[mlir.Value], None]) -> None:
         """Runs code for what the grid has along x: everything that is neither row nor column."""
         others, _ = self.workgroups[0]
@@ -245,42 +206,26 @@ class Contraction(KernelStrategy):
         return indices
 
 
-def _staged_knobs(
-    nest: Nest, loops: ProductLoops, extents: tuple[int, int, int], target: GpuTarget
-) -> ProductKnobs | None:
-    """The largest tile that leaves each processor something to do, where the sum is long enough for any."""
-    rows, columns, others = extents
-    steps = nest.loops[nest.statements[0].reductions[-1]].static
-    depth = next((depth for depth in _STAGED_DEPTHS if steps is not None and steps % depth == 0), None)
-    if depth is None or rows < _MIN_STAGED or columns < _MIN_STAGED or target.max_threads < _STAGED_THREADS:
-        return None
-    for row_points, column_points in _STAGED_POINTS:
-        across, along = 16 * column_points, 16 * row_points
-        workgroups = others * -(-rows // along) * -(-columns // across)
-        if workgroups >= target.cores or (row_points, column_points) == _STAGED_POINTS[-1]:
-            return ProductKnobs(_STAGED_THREADS, 16, row_points, column_points, depth, 1, 1)
-    return None
-
-
 def _sliced_knobs(nest: Nest, extents: tuple[int, int, int], target: GpuTarget) -> ProductKnobs | None:
     """For few rows: as many threads on each sum as keep the memory busy."""
     rows, columns, others = extents
     steps = nest.loops[nest.statements[0].reductions[-1]].static or 0
     if rows > _FEW_ROWS or steps < _MIN_SLICED or why_not_sliced(nest, _DEPTH) is not None:
         return None
-    side = min(target.subgroup, _SLICED_COLUMNS)
     loops = product_loops(nest)
     assert not isinstance(loops, str)
-    ends = [nest.loops[loop].static for loop in (loops.row, loops.column) if loop is not None]
-    if None in ends or columns % side:  # threads that wait for each other must all go the same way
-        return None
+    if any(nest.loops[loop].static is None for loop in (loops.row, loops.column) if loop is not None):
+        return None  # threads that wait for each other must all go the same way
+    side = min(target.subgroup, _SLICED_COLUMNS)
+    while side > _FEWEST_COLUMNS and others * columns < side * target.cores:
+        side //= 2
     column_points = next(
         points for points in _COLUMN_POINTS
-        if columns % (side * points) == 0 and (points == 1 or others * columns // (side * points) >= 2 * target.cores)
+        if columns % points == 0 and (points == 1 or others * columns // (side * points) >= 2 * target.cores)
     )  # fmt: skip
-    slices = max(1, min(_MOST_SLICES, target.max_threads // side, steps // (4 * _DEPTH)))
-    slices = 1 << (slices.bit_length() - 1)
-    return ProductKnobs(side * slices, side, rows, column_points, _DEPTH, 0, slices) if slices > 1 else None
+    slices = min(min(_SLICED_THREADS, target.max_threads) // side, steps // (4 * _DEPTH))
+    slices = 1 << (max(1, slices).bit_length() - 1)
+    return ProductKnobs(side * slices, side, rows, column_points, _DEPTH, slices) if slices > 1 else None
 
 
 def product_loops(nest: Nest) -> ProductLoops | str:

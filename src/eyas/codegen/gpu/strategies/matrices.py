@@ -1,10 +1,10 @@
-"""Products of f16 with sums in f32, and of bytes with sums in i32, by the matrix instructions that subgroups have."""
+"""Products of f16 and bf16 with sums in f32, and of bytes with sums in i32, by the matrix instructions of subgroups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
@@ -13,24 +13,57 @@ from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.sizes import Size, product
-from eyas.codegen.gpu.interface import Interface
-from eyas.codegen.gpu.matrix_tile import GROUP, PAD_BYTES, Fragments, MatrixTile
+from eyas.codegen.gpu.interface import MATRIX_ELEMENT, Interface
+from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, Side, is_deep, staged_groups
+from eyas.codegen.gpu.matrix_tile import POINTS, Fragments, MatrixTile
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.staged_tile import Operand, operands_of
+from eyas.codegen.gpu.staged_tile import moves, operands_of
 from eyas.codegen.gpu.strategies.base import check_powers_of_two
 from eyas.codegen.gpu.strategies.contraction import Contraction, product_loops
 from eyas.ir.values import element_bytes
 from eyas.ir.walk import defining_op
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
+from eyas.targets.gpu_facts import MatrixShape
 
-# Subgroups along rows and columns, and fragments of each along rows and columns; the largest first.
-_TILES = (((4, 2), (4, 4)), ((2, 2), (4, 4)), ((2, 2), (4, 2)), ((2, 2), (2, 2)), ((2, 2), (1, 1)), ((1, 1), (1, 1)))
-_DEPTHS, _DEPTH_BYTES = (64, 32, 16, 8), 64
+
+class _Tile(NamedTuple):
+    parts: int
+    subgroups: tuple[int, int]
+    """Along rows and columns."""
+    fragments: tuple[int, int]
+    """Of each subgroup, along rows and columns."""
+    depth_bytes: int
+    """Of each row and column that are in shared memory at a time."""
+    buffers: int
+    in_flight: int
+
+
+# Depths, buffers and steps in flight are those that were fastest on an H200, of those that fit into 48 KiB.
+_TILES = (
+    _Tile(1, (2, 4), (4, 4), 32, 2, 2),
+    _Tile(1, (2, 2), (4, 4), 128, 1, 1),
+    _Tile(1, (4, 1), (4, 4), 64, 2, 1),
+    _Tile(1, (1, 4), (4, 4), 64, 2, 1),
+    _Tile(1, (2, 2), (4, 2), 64, 2, 2),
+    _Tile(1, (2, 2), (2, 4), 64, 2, 2),
+    _Tile(1, (2, 4), (2, 2), 64, 2, 3),
+    _Tile(1, (2, 2), (2, 2), 128, 2, 2),
+    _Tile(2, (2, 2), (2, 2), 128, 2, 1),
+    _Tile(4, (1, 1), (1, 2), 256, 2, 2),
+    _Tile(2, (2, 2), (1, 2), 128, 2, 1),
+    _Tile(1, (1, 1), (1, 1), 64, 2, 2),
+)
+# Workgroups that are next to each other along the rows before those along the columns follow: fewest and most.
+_BANDS = 4, 16
+# Subgroups that keep a processor busy; what waiting at barriers costs where it has one workgroup at a time; and sums of
+# all subgroups, for each of their threads, that are more than half of its registers.
+_BUSY, _ALONE, _MOST_SUMS = 8, 1.45, 512
 _UNKNOWN_ROWS = 256
 # By the types of factors and sum: what extends a factor, multiplies and adds.
 _ARITHMETIC = {
     ("f16", "f32"): ("arith.extf", "arith.mulf", "arith.addf"),
+    ("bf16", "f32"): ("arith.extf", "arith.mulf", "arith.addf"),
     ("i8", "i32"): ("arith.extsi", "arith.muli", "arith.addi"),
 }
 
@@ -40,6 +73,8 @@ class MatrixKnobs:
     threads: int
     subgroup: int
     """Threads of a subgroup."""
+    parts: int
+    """Subgroups that have the same tile and share its sum."""
     columns: int
     """Subgroups of a workgroup side by side along the columns; the others are along the rows."""
     row_fragments: int
@@ -49,6 +84,24 @@ class MatrixKnobs:
     fragment_rows: int
     fragment_columns: int
     fragment_depth: int
+    buffers: int
+    """Of shared memory: with two, one is filled while the other is read."""
+    in_flight: int
+    """Steps of `depth` whose elements are on their way from memory to registers."""
+    band: int
+    """Workgroups that are next to each other along the rows before those along the columns follow, so that caches have
+    what they read."""
+
+
+@dataclass(frozen=True)
+class MatrixLoops:
+    """The factors of a product (rows, columns), and the loops of its nest: rows are all those along which the columns'
+    factor stays the same, such as images, lines and places of a convolution."""
+
+    factors: tuple[Access, Access]
+    rows: tuple[int, ...]
+    column: int
+    others: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -68,37 +121,21 @@ class Matrices(Contraction):
         nest = kernel.nests[0]
         element = operand_element(nest)
         types = (str(element), str(nest.statements[0].element_types[0]))
-        shape = next((one for one in target.matrix_shapes if (one.operand, one.sum) == types), None)
-        if shape is None:
+        shapes = [one for one in target.matrix_shapes if (one.operand, one.sum) == types]
+        shapes = [one for one in shapes if why_not_shape(one[2:], target.subgroup, element) is None]
+        if not shapes:
             return f"no matrix instructions for {types[0]}"
-        loops = product_loops(nest)
-        assert not isinstance(loops, str) and loops.row is not None
-        rows, columns = (nest.loops[loop].static or _UNKNOWN_ROWS for loop in (loops.row, loops.column))
+        shape = max(shapes, key=lambda one: one.rows * one.columns * one.depth)
+        loops = matrix_loops(nest)
+        rows, columns = (product([nest.loops[loop] for loop in side]).static or _UNKNOWN_ROWS
+                         for side in (loops.rows, (loops.column,)))  # fmt: skip
         others = product([nest.loops[loop] for loop in loops.others]).static or 1
-        steps = nest.loops[nest.statements[0].reductions[-1]].static
-        most = _DEPTH_BYTES // element_bytes(element)
-        depths = [
-            depth for depth in _DEPTHS if depth <= most and depth % shape.depth == 0 and (steps or 1) % depth == 0
-        ]
-        if not depths:
-            return f"a sum of {steps} steps is not made of {shape.depth} at a time"
-        if rows < shape.rows or columns < shape.columns:
-            return "fewer rows or columns than a fragment has"
-        best = None
-        for (down, across), (row_fragments, column_fragments) in _TILES:
-            knobs = MatrixKnobs(
-                down * across * target.subgroup, target.subgroup, across, row_fragments, column_fragments, depths[0],
-                shape.rows, shape.columns, shape.depth,
-            )  # fmt: skip
-            if knobs.threads > target.max_threads or shared_bytes(knobs, element) > target.workgroup_bytes:
-                continue
-            height, width = tile_of(knobs)
-            # What sticks out is computed for nothing.
-            fits = height < 2 * rows and width < 2 * columns
-            best = knobs if fits or best is None else best
-            if fits and others * -(-rows // height) * -(-columns // width) >= target.cores:
-                return cls(kernel, knobs)
-        return cls(kernel, best) if best is not None else "no tile fits into shared memory"
+        if 2 * columns <= shape.columns:
+            return "half of each fragment would be columns that there are not"
+        tiles = [one for one in (_knobs(nest, tile, shape, target) for tile in _TILES) if one is not None]
+        if not tiles:
+            return "no tile fits into shared memory"
+        return cls(kernel, min(tiles, key=lambda knobs: _cost(knobs, (rows, columns, others), target.cores)))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -109,44 +146,46 @@ class Matrices(Contraction):
 
     @classmethod
     def check(cls, kernel: Kernel, knobs: MatrixKnobs) -> str | None:  # type: ignore[override]
-        names = ("threads", "subgroup", "columns", "fragment_rows", "fragment_columns", "fragment_depth")
+        names = ("threads", "subgroup", "parts", "columns", "fragment_rows", "fragment_columns", "fragment_depth")
         if (problem := check_powers_of_two(**{name: getattr(knobs, name) for name in names})) is not None:
             return problem
-        if knobs.threads % (knobs.subgroup * knobs.columns):
-            return f"threads is {knobs.threads}; it must be a multiple of subgroup * columns"
+        if knobs.threads % (knobs.subgroup * knobs.parts * knobs.columns):
+            return f"threads is {knobs.threads}; it must be a multiple of subgroup * parts * columns"
         for name in ("row_fragments", "column_fragments"):
             if not 1 <= getattr(knobs, name) <= 16:
                 return f"{name} is {getattr(knobs, name)}; it must be 1 to 16"
-        if knobs.fragment_rows * knobs.fragment_columns % (knobs.subgroup * GROUP):
-            return f"subgroup is {knobs.subgroup}; each thread must have a multiple of {GROUP} elements of a fragment"
-        nest = kernel.nests[0]
-        steps = nest.loops[nest.statements[0].reductions[-1]].static
-        if steps is None or knobs.depth < 1 or steps % knobs.depth or knobs.depth % knobs.fragment_depth:
-            return f"depth is {knobs.depth}; it must divide the {steps} steps, and be a multiple of fragment_depth"
+        shape = knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth
+        if (problem := why_not_shape(shape, knobs.subgroup, operand_element(kernel.nests[0]))) is not None:
+            return f"fragment_rows is {knobs.fragment_rows}; {problem}"
+        if not 1 <= knobs.depth <= 512 or knobs.depth % (knobs.parts * knobs.fragment_depth):
+            return f"depth is {knobs.depth}; it must be a multiple of parts * fragment_depth, and at most 512"
+        if knobs.buffers not in (1, 2):
+            return f"buffers is {knobs.buffers}; it must be 1 or 2"
+        if not 1 <= knobs.in_flight <= 4:
+            return f"in_flight is {knobs.in_flight}; it must be 1 to 4"
+        if not 1 <= knobs.band <= 64:
+            return f"band is {knobs.band}; it must be 1 to 64"
         return None
+
+    @property
+    def loops(self) -> MatrixLoops:  # type: ignore[override]
+        return matrix_loops(self.kernel.nests[0])
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:
         nest, loops = self.kernel.nests[0], self.loops
-        assert loops.row is not None
         height, width = tile_of(self.knobs)
-        others = product([nest.loops[loop] for loop in loops.others])
-        return [(others, 1), (nest.loops[loops.column], width), (nest.loops[loops.row], height)]
+        others, rows = (product([nest.loops[loop] for loop in some]) for some in (loops.others, loops.rows))
+        return [(others, 1), (nest.loops[loops.column], width), (rows, height)]
 
     def emit(self, interface: Interface) -> None:
         at, memory, nest, knobs = interface, Memory(self.kernel, interface), self.kernel.nests[0], self.knobs
         loops = self.loops
-        found = operands_of(nest, loops.row, loops.column)
-        assert not isinstance(found, str) and loops.row is not None
         height, width = tile_of(knobs)
-        corner = (
-            arith.MulIOp(at.ids[2], at.index(height)).result,
-            arith.MulIOp(at.ids[1], at.index(width)).result,
-        )
-        rows, columns = Operand(found[0], loops.row, height), Operand(found[1], loops.column, width)
-        shape = (knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth)
-        fragments = Fragments(knobs.subgroup, knobs.columns, knobs.row_fragments, knobs.column_fragments, shape)
-        tile = MatrixTile(memory, nest, rows, columns, knobs.depth, corner, fragments)
+        sides = Side(loops.factors[0], loops.rows, height), Side(loops.factors[1], (loops.column,), width)
+        at.function.attributes[MATRIX_ELEMENT] = mlir.TypeAttr.get(operand_element(nest))
+        buffers = knobs.buffers, knobs.in_flight
+        tile = MatrixTile(memory, nest, sides, knobs.depth, self._corner(memory), fragments_of(knobs), *buffers)
 
         def run(number: mlir.Value) -> None:
             indices = self._other_indices(memory, number)
@@ -154,20 +193,107 @@ class Matrices(Contraction):
 
         self._each_other(memory, run)
 
+    def _corner(self, memory: Memory) -> tuple[mlir.Value, mlir.Value]:
+        """The first row and column of the workgroup: bands of rows, in which columns follow each other."""
+        at, (columns, width), (rows, height) = memory.at, *self.workgroups[1:]
+        row, column = at.ids[2], at.ids[1]
+        across, down = (self._pieces(memory, *one) for one in ((columns, width), (rows, height)))
+        if self.knobs.band > 1:
+            number = arith.AddIOp(arith.MulIOp(row, across).result, column).result
+            band = at.index(self.knobs.band)
+            per = arith.MulIOp(across, band).result
+            first = arith.MulIOp(arith.DivUIOp(number, per).result, band).result
+            number = arith.RemUIOp(number, per).result
+            count = arith.MinUIOp(arith.SubIOp(down, first).result, band).result
+            row = arith.AddIOp(first, arith.RemUIOp(number, count).result).result
+            column = arith.DivUIOp(number, count).result
+        return arith.MulIOp(row, at.index(height)).result, arith.MulIOp(column, at.index(width)).result
+
+    def _pieces(self, memory: Memory, extent: Size, piece: int) -> mlir.Value:
+        return arith.CeilDivUIOp(memory.size(extent), memory.at.index(piece)).result
+
+
+def _knobs(nest: Nest, tile: _Tile, shape: MatrixShape, target: GpuTarget) -> MatrixKnobs | None:
+    """The knobs for a tile, with fewer buffers or less depth where the target has less room; None where it has none."""
+    (down, across), least = tile.subgroups, tile.parts * shape.depth
+    depth = max(least, tile.depth_bytes // element_bytes(operand_element(nest)))
+    threads = tile.parts * down * across * target.subgroup
+    while threads <= target.max_threads:
+        for buffers in range(tile.buffers, 0, -1):
+            knobs = MatrixKnobs(
+                threads, target.subgroup, tile.parts, across, *tile.fragments, depth,
+                shape.rows, shape.columns, shape.depth, buffers, tile.in_flight, _band(target.cores),
+            )  # fmt: skip
+            if shared_bytes(nest, knobs) <= target.shared_bytes:
+                return knobs
+        if depth == least:
+            break
+        depth = max(least, depth // 2)
+    return None
+
+
+def _band(cores: int) -> int:
+    """Processors take workgroups in turn: those that are as many apart as there are processors share one, and its cache
+    if they have the same rows."""
+    least, most = _BANDS
+    return next((band for band in range(most, least - 1, -1) if cores % band == 0), 2 * least)
+
+
+def _cost(knobs: MatrixKnobs, sizes: tuple[int, int, int], cores: int) -> float:
+    """How long a product takes, in no unit: the rows and columns that the busiest processor reads, because what caches
+    deliver is the limit; more where its subgroups are too few, or wait for each other, for it to be always busy."""
+    (rows, columns, others), of, (height, width) = sizes, fragments_of(knobs), tile_of(knobs)
+    workgroups = others * -(-rows // height) * -(-columns // width)
+    each = -(-workgroups // cores)
+    sums = of.rows * of.columns * of.shape[0] * of.shape[1] // of.subgroup
+    is_alone = each == 1 or of.subgroups * sums > _MOST_SUMS
+    return each * (height + width) * (_ALONE if is_alone else 1) / min(1, each * of.subgroups / _BUSY)
+
+
+def matrix_loops(nest: Nest) -> MatrixLoops:
+    """Of a nest that `why_no_matrices` has nothing against."""
+    loops = product_loops(nest)
+    assert not isinstance(loops, str) and loops.row is not None
+    factors = operands_of(nest, loops.row, loops.column)
+    assert not isinstance(factors, str)
+    rows = tuple(loop for loop in nest.parallel if loop != loops.column and not moves(factors[1], loop))
+    others = tuple(loop for loop in nest.parallel if loop != loops.column and loop not in rows)
+    return MatrixLoops(factors, rows, loops.column, others)
+
 
 def tile_of(knobs: MatrixKnobs) -> tuple[int, int]:
     """Rows and columns that a workgroup computes."""
-    down = knobs.threads // knobs.subgroup // knobs.columns
-    height = down * knobs.row_fragments * knobs.fragment_rows
-    return height, knobs.columns * knobs.column_fragments * knobs.fragment_columns
+    of = fragments_of(knobs)
+    return of.down * of.rows * of.shape[0], of.across * of.columns * of.shape[1]
 
 
-def shared_bytes(knobs: MatrixKnobs, element: mlir.Type) -> int:
-    """What both operands take at the most, with what lies between their lines, and the fragments that are finished."""
-    size = element_bytes(element)
-    pad = PAD_BYTES // size
-    operands = sum((extent + pad) * (knobs.depth + pad) * size for extent in tile_of(knobs))
-    return operands + knobs.threads // knobs.subgroup * knobs.fragment_rows * knobs.fragment_columns * 4
+def fragments_of(knobs: MatrixKnobs) -> Fragments:
+    down = knobs.threads // knobs.subgroup // knobs.parts // knobs.columns
+    shape = (knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth)
+    counts = knobs.row_fragments, knobs.column_fragments
+    return Fragments(knobs.subgroup, knobs.parts, down, knobs.columns, *counts, shape)
+
+
+def shared_bytes(nest: Nest, knobs: MatrixKnobs) -> int:
+    """What the operands take in shared memory, or the fragments that are finished."""
+    loops, sum_ = matrix_loops(nest), nest.statements[0].reductions[-1]
+    element = operand_element(nest)
+    sides = zip(loops.factors, tile_of(knobs), (knobs.fragment_rows, knobs.fragment_columns), strict=True)
+    operands = sum(
+        staged_groups(extent, knobs.depth, fragment, element, is_deep(access, sum_))
+        for access, extent, fragment in sides
+    )
+    return GROUP_BYTES * max(knobs.buffers * operands, fragments_of(knobs).finished)
+
+
+def why_not_shape(shape: tuple[int, int, int], subgroup: int, element: mlir.Type) -> str | None:
+    """Why fragments cannot pass through shared memory in groups, an equal share for each thread of a subgroup."""
+    per = GROUP_BYTES // element_bytes(element)
+    if any(extent % per for extent in shape):
+        return f"fragments must have a multiple of {per} rows, columns and steps"
+    if shape[0] * shape[1] % (POINTS * subgroup):
+        return f"each thread of a subgroup must finish a multiple of {POINTS} elements of a fragment"
+    return None
 
 
 def operand_element(nest: Nest) -> mlir.Type:
@@ -187,7 +313,7 @@ def why_no_matrices(nest: Nest) -> str | None:
     one, other = (str(access.storage.element) for access in found)
     extend, multiply, add = _ARITHMETIC.get((one, str(first.element_types[0])), ("", "", ""))
     if not extend or one != other or len(first.inits) != 1:
-        return "no product of f16 in f32, or of bytes in i32"
+        return "no product of f16 or bf16 in f32, or of bytes in i32"
     assert first.body is not None, "a product has a body"
     ops = [view.operation for view in first.body.operations]
     if sorted(op.name for op in ops) != sorted([extend, extend, multiply, add, "linalg.yield"]):

@@ -16,8 +16,9 @@ from torch_mlir.dialects import arith, gpu
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.kernel import Kernel, Nest
-from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.sizes import ONE, Size, product
 from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.common.traffic import element_bytes
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
@@ -31,6 +32,8 @@ _THREADS = 256
 # Workgroups that each processor is given: some run while others wait for memory.
 _PER_CORE = 32
 _UNKNOWN_POINTS = 1 << 20
+# Bytes that each thread loads before it goes on, and ops of a body that is not written out several times.
+_BYTES_UNDER_WAY, _MOST_OPS = 32, 64
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class PointKnobs:
     """Neighbours of one thread, at the most; what divides the extent of a nest's contiguous loop is used."""
     repeat: int
     """Groups of neighbours that a thread has, one after the other."""
+    ahead: int
+    """How many of them it loads before it stores the first."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ class Points(KernelStrategy):
         repeat = 1
         while repeat < 64 and threads * 2 * repeat * _PER_CORE * target.cores <= groups:
             repeat *= 2
-        return cls(kernel, PointKnobs(threads, points, repeat))
+        return cls(kernel, PointKnobs(threads, points, repeat, min(repeat, _ahead(kernel, points, target))))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -73,7 +78,10 @@ class Points(KernelStrategy):
 
     @classmethod
     def check(cls, kernel: Kernel, knobs: PointKnobs) -> str | None:
-        return check_powers_of_two(threads=knobs.threads, points=knobs.points, repeat=knobs.repeat)
+        problem = check_powers_of_two(
+            threads=knobs.threads, points=knobs.points, repeat=knobs.repeat, ahead=knobs.ahead
+        )
+        return problem or (f"ahead is {knobs.ahead}; it must be at most repeat" if knobs.ahead > knobs.repeat else None)
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:
@@ -89,24 +97,68 @@ class Points(KernelStrategy):
         for nest in self.kernel.nests:
             groups = _groups(nest, self.knobs.points)
             once = self.knobs.repeat == 1 and groups == extent and piece == at.threads and fits_a_grid(extent, piece)
-            each(first, memory.size(groups), stride, _point_of(memory, nest, self.knobs.points), once)
+            points = _Group(memory, nest, self.knobs.points)
+            begin, end = first, memory.size(groups)
+            if self.knobs.ahead > 1 and not nest.reductions:
+                begin = self._several(points, first, end, stride)
+            each(begin, end, stride, points.run, once)
+
+    def _several(self, points: _Group, first: mlir.Value, end: mlir.Value, stride: mlir.Value) -> mlir.Value:
+        """Runs as many groups as come out even, `ahead` of them at a time; the number of the first that is left."""
+        at, ahead = points.memory.at, self.knobs.ahead
+        reach = arith.MulIOp(stride, at.index(ahead)).result
+        left = arith.SubIOp(end, arith.MinUIOp(first, end).result).result
+        whole = arith.MulIOp(arith.DivUIOp(left, reach).result, reach).result
+        middle = arith.AddIOp(first, whole).result
+
+        def run(number: mlir.Value) -> None:
+            points.tile.later = []
+            for _ in range(ahead):
+                points.run(number)
+                number = arith.AddIOp(number, stride).result
+            stores, points.tile.later = points.tile.later, None
+            for store in stores:
+                store()
+
+        each(first, middle, reach, run)
+        return middle
 
 
-def _point_of(memory: Memory, nest: Nest, most: int):
+class _Group:
     """Runs a nest for the group of neighbours with a number."""
-    lane = _lane_loop(nest)
-    points = min(most, points_along(nest, lane))
-    tile = ThreadTile(memory, nest, lane_loop=lane)
-    parallel = nest.parallel
 
-    def run(number: mlir.Value) -> None:
-        indices = decode(memory, number, [_in_groups(nest, loop, lane, points) for loop in parallel])
+    def __init__(self, memory: Memory, nest: Nest, most: int):
+        self.memory, self.nest, self.lane = memory, nest, _lane_loop(nest)
+        self.points = min(most, points_along(nest, self.lane))
+        self.tile = ThreadTile(memory, nest, lane_loop=self.lane)
+
+    def run(self, number: mlir.Value) -> None:
+        nest, lane, parallel = self.nest, self.lane, self.nest.parallel
+        indices = decode(self.memory, number, [_in_groups(nest, loop, lane, self.points) for loop in parallel])
         at = dict(zip(parallel, indices, strict=True))
-        if lane is not None and points > 1:
-            at[lane] = arith.MulIOp(at[lane], memory.at.index(points)).result
-        tile.run(Block([at.get(loop) for loop in range(len(nest.loops))], 1, points, None))
+        if lane is not None and self.points > 1:
+            at[lane] = arith.MulIOp(at[lane], self.memory.at.index(self.points)).result
+        self.tile.run(Block([at.get(loop) for loop in range(len(nest.loops))], 1, self.points, None))
 
-    return run
+
+def _ahead(kernel: Kernel, points: int, target: GpuTarget) -> int:
+    """Groups that a thread needs under way, so that all threads together keep memory busy."""
+    if not target.facts.shared_is_near:
+        return 1
+    bodies = [statement.body for nest in kernel.nests for statement in nest.statements if statement.body is not None]
+    if sum(len(list(body.operations)) for body in bodies) > _MOST_OPS:
+        return 1
+    least = _BYTES_UNDER_WAY
+    for nest in kernel.nests:
+        lane, read = _lane_loop(nest), {}
+        for access in nest.accesses:
+            if lane is not None and access.strides[lane] == ONE and not access.storage.is_output:
+                read[access.storage] = points * element_bytes(access.storage.element)
+        least = min(least, sum(read.values()) or _BYTES_UNDER_WAY)
+    ahead = 1
+    while ahead * least < _BYTES_UNDER_WAY:
+        ahead *= 2
+    return ahead
 
 
 def _lane_loop(nest: Nest) -> int | None:

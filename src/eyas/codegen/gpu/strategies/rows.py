@@ -1,8 +1,10 @@
 """Rows by teams of threads: softmax, norms, reductions, and whatever ops share their outer loops.
 
-A team takes a row through all loop nests, whose intermediates stay in shared memory. Where a nest has many points in a
-row, each thread has some of them; where it sums up many elements for few points, the team sums them up together.
-Several teams make a workgroup. Steps of recurrent layers are rows that go through some of the nests again and again.
+A team takes a row through all loop nests. Where all of them go through the same elements, each thread has its elements
+in registers (`row_walk.py`), and a team is as small as that allows: threads of one subgroup do not wait for each other.
+Otherwise intermediates are in shared memory: where a nest has many points in a row, each thread has some of them; where
+it sums up many elements for few points, the team sums them up together. Several teams make a workgroup. Steps of
+recurrent layers are rows that go through some of the nests again and again.
 """
 
 from __future__ import annotations
@@ -15,13 +17,17 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
 
 from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.blocks import locals_of
 from eyas.codegen.common.emission.tile_loads import Block
-from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.kernel import Access, Kernel, Nest, Unsupported
+from eyas.codegen.common.normalize import check_locals
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
+from eyas.codegen.gpu.row_plan import Role, RowPlan, plan_of
+from eyas.codegen.gpu.row_walk import RowWalk
 from eyas.codegen.gpu.shared_memory import local_bytes
 from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
 from eyas.codegen.gpu.team import Team, TeamTile, why_not_together
@@ -35,6 +41,17 @@ _ELEMENTS = 4
 # Threads of a workgroup that has many short rows.
 _FEW_THREADS = 64
 _UNKNOWN = 1024
+# Rows in registers: threads that share one at the most, and of a workgroup with several of them.
+_MOST_THREADS, _SOME_THREADS = 1024, 128
+# Words of a row that a thread has at once, so that a processor has registers for a thousand threads; and where it goes
+# on to the next ones.
+_WORDS, _WORDS_IN_PASSING = 32, 16
+# Words that threads read side by side: memory hands over whole lines.
+_LINE_WORDS = 32
+# Threads that each processor should have, where rows are few.
+_THREADS_PER_CORE = 256
+# More than this is more code than is good for any compiler.
+_MOST_PIECES = 256
 
 
 @dataclass(frozen=True)
@@ -44,6 +61,11 @@ class RowKnobs:
     """Threads that share a row; a workgroup has `threads / team` rows at a time."""
     lanes: int
     """Threads of a subgroup, which hand values to each other; 1: they do not."""
+    held: int
+    """Groups of neighbours of a row that a thread keeps in registers."""
+    pieces: int
+    """How many of the others, which it reads again for each sum, it has at a time; 0: what nests hand to each other is
+    in shared memory."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +83,8 @@ class Rows(KernelStrategy):
             return kernel
         if len(kernel.nests) == 1 and kernel.steps is None and (reason := _why_no_team(kernel.nests[0], target)):
             return reason
+        if isinstance(plan := plan_of(kernel), RowPlan):
+            return cls(kernel, _in_registers(plan, _rows(kernel), target))
         longest = max(_work(nest, kernel.shared) for nest in kernel.nests)
         most = min(_THREADS, target.max_threads)
         team = 1
@@ -72,13 +96,15 @@ class Rows(KernelStrategy):
         if team > 1 and (needed := local_bytes(kernel, threads // team, threads)) > target.shared_bytes:
             return f"a row needs {needed} bytes of shared memory, the device has {target.shared_bytes}"
         lanes = target.subgroup if target.has("subgroup-shuffle") and threads % target.subgroup == 0 else 1
-        return cls(kernel, RowKnobs(threads, team, lanes))
+        return cls(kernel, RowKnobs(threads, team, lanes, 0, 0))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
-        kernel = found.plain
+        kernel = found.unkept
         if isinstance(kernel, str):
             return NO_NESTS
+        if isinstance(found.plain, str) and isinstance(reason := plan_of(kernel), str):
+            return f"{found.plain}, and {reason}"
         if any(nest.guards for nest in kernel.nests):
             return TILES_STICK_OUT
         if len(kernel.nests) == 1 and kernel.steps is None:  # each of its points is a row
@@ -89,7 +115,14 @@ class Rows(KernelStrategy):
     def check(cls, kernel: Kernel, knobs: RowKnobs) -> str | None:
         if (problem := check_powers_of_two(threads=knobs.threads, team=knobs.team, lanes=knobs.lanes)) is not None:
             return problem
-        return f"team is {knobs.team}; it must be at most threads" if knobs.team > knobs.threads else None
+        if knobs.team > knobs.threads:
+            return f"team is {knobs.team}; it must be at most threads"
+        for name, count in (("held", knobs.held), ("pieces", knobs.pieces)):
+            if not 0 <= count <= _MOST_PIECES:
+                return f"{name} is {count}; it must be 0 to {_MOST_PIECES}"
+        if knobs.pieces and isinstance(reason := plan_of(kernel), str):
+            return f"pieces is {knobs.pieces}; it must be 0, for {reason}"
+        return None if knobs.pieces else _why_not_kept(kernel)
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:
@@ -100,6 +133,7 @@ class Rows(KernelStrategy):
         slot = arith.DivUIOp(at.thread, at.index(self.knobs.team)).result if teams > 1 else None
         # A thread that has a row for itself shares nothing of it.
         memory = Memory(kernel, interface, 0, None) if self.knobs.team == 1 else Memory(kernel, interface, teams, slot)
+        plan = plan_of(kernel) if self.knobs.pieces else None
         team = Team(memory, self.knobs.team, self.knobs.lanes)
         rows = memory.size(_rows(kernel))
         first = arith.MulIOp(at.ids[0], at.index(teams)).result
@@ -107,7 +141,12 @@ class Rows(KernelStrategy):
 
         def run(number: mlir.Value) -> None:
             row = number if slot is None else arith.AddIOp(number, slot).result
-            _RowEmitter(kernel, memory, team, row, None if slot is None else rows).emit()
+            emitter = _RowEmitter(kernel, memory, team, row, None if slot is None else rows)
+            if isinstance(plan, RowPlan):
+                held, pieces = self.knobs.held, self.knobs.pieces
+                RowWalk(kernel, plan, memory, team, emitter.shared, emitter.exists, held, pieces).emit()
+            else:
+                emitter.emit()
 
         # Barriers need all threads of a workgroup, so that what is beyond the last row runs along and stores nothing.
         if fits_a_grid(_rows(kernel), teams):
@@ -189,6 +228,44 @@ class _RowEmitter:
 
     def _indices(self, nest: Nest, found: dict[int, mlir.Value]) -> list[mlir.Value | None]:
         return [*self.shared, *(found.get(loop) for loop in range(self.kernel.shared, len(nest.loops)))]
+
+
+def _why_not_kept(kernel: Kernel) -> str | None:
+    """Why what nests hand to each other cannot be in shared memory."""
+    try:
+        check_locals(locals_of(kernel.nests))
+    except Unsupported as reason:
+        return f"pieces is 0; it must be more, for {reason}"
+    return None
+
+
+def _in_registers(plan: RowPlan, rows: Size, target: GpuTarget) -> RowKnobs:
+    """As few threads for a row as can have it in registers, whole lines side by side."""
+    lanes = target.subgroup if target.has("subgroup-shuffle") else 1
+    groups, count = plan.groups.static or -(-_UNKNOWN // plan.points), rows.static or _UNKNOWN
+    passes_once = plan.roles.count(Role.SUM) == len(plan.roles) == 1
+    # Where a CPU plays the device, threads that wait for each other are slower than reading again.
+    most = (_THREADS if passes_once else _MOST_THREADS) if target.facts.shared_is_near else max(lanes, 1)
+    most = min(most, target.max_threads)
+    pieces = max(1, _WORDS // (plan.live * plan.points))
+
+    def share(team: int) -> int:
+        return -(-groups // team)
+
+    team = 1
+    while team < most and team < groups and (team * plan.points < _LINE_WORDS or share(team) > pieces):
+        team *= 2
+    while team < most and share(team) > 2 and count * team < target.cores * _THREADS_PER_CORE:
+        team *= 2
+    threads = max(team, min(_SOME_THREADS, target.max_threads))
+    while threads > max(team, target.subgroup) and count * team < threads * target.cores:
+        threads //= 2
+    # What does not fit is read again as a whole where keeping a part of it saves nothing.
+    fits = plan.groups.is_static and share(team) <= pieces
+    keeps = plan.groups.is_static and target.facts.shared_is_near and not passes_once
+    held = share(team) if fits else pieces if keeps else 0
+    lanes = lanes if threads % target.subgroup == 0 else 1
+    return RowKnobs(threads, team, lanes, held, max(1, _WORDS_IN_PASSING // plan.points))
 
 
 def _rows(kernel: Kernel) -> Size:

@@ -48,7 +48,7 @@ def keep_signs(model: OnnxModel) -> bool:
     empty: set[str] = set()
 
     def rule(node: onnx.NodeProto, b: Builder) -> Sequence[str] | None:
-        if node.domain not in ("", "ai.onnx") or next(iter(subgraphs(node)), None) is not None:
+        if node.domain not in ("", "ai.onnx") or not any(node.input) or next(iter(subgraphs(node)), None) is not None:
             return None
         types = {b.type_of(name) for name in [*node.input, *node.output] if name}
         if 0 in types or not types & {*_WIDE, TensorProto.UINT64, TensorProto.INT16}:
@@ -109,16 +109,17 @@ def _widened(node: onnx.NodeProto, b: Builder, version: int) -> list[str] | None
     if node.op_type == "Abs":
         return [b.add("Identity", node.input[0])]
     schema = defs.get_schema(node.op_type, version or defs.onnx_opset_version())
+    given = {result.type_str for result in schema.outputs}
     inputs = []
     for place, name in enumerate(node.input):
         wide = _WIDE.get(b.type_of(name)) if name else None
         if wide is not None:
             slot = schema.inputs[min(place, len(schema.inputs) - 1)]
-            if f"tensor({'int32' if wide == TensorProto.INT32 else 'int64'})" not in slot.types:
-                if b.type_of(name) == TensorProto.BOOL:
-                    wide = None  # a truth that decides
-                else:
-                    return None
+            accepted = f"tensor({'int32' if wide == TensorProto.INT32 else 'int64'})" in slot.types
+            if b.type_of(name) == TensorProto.BOOL and not (accepted and slot.type_str in given):
+                wide = None  # a truth that decides: as a number an attention mask would be added
+            elif not accepted:
+                return None
         inputs.append(name if wide is None else convert(b, name, name, b.type_of(name), wide))
     if inputs == list(node.input):
         return None

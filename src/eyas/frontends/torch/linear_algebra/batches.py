@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -33,3 +34,12 @@ def eye(a: Tensor) -> Tensor:
     """Unit matrices as large as the last two dimensions."""
     size = a.shape[-1]
     return torch.eye(size, dtype=a.dtype, device=a.device).expand([*a.shape[:-1], size])
+
+
+def smaller(a: Tensor) -> Any:
+    """The number of rows or of columns, whichever is less; also where sizes vary."""
+    return torch.sym_min(a.shape[-2], a.shape[-1])
+
+
+def larger(a: Tensor) -> Any:
+    return torch.sym_max(a.shape[-2], a.shape[-1])

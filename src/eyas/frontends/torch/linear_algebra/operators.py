@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch.fx.node import has_side_effect
 
+from eyas.frontends.torch.linear_algebra.batches import smaller
+
 Tensor = torch.Tensor
 
 _LIBRARY = torch.library.Library("eyas", "DEF")
@@ -32,10 +34,6 @@ def define(
 
 def _integers(a: Tensor, *shape: int) -> Tensor:
     return a.new_empty(shape, dtype=torch.int32)
-
-
-def _smaller(a: Tensor) -> int:
-    return min(a.shape[-2], a.shape[-1])
 
 
 def _contiguous(a: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
@@ -76,11 +74,11 @@ define(
 )
 define(
     "lu(Tensor a) -> (Tensor, Tensor, Tensor)",
-    lambda a: (_contiguous(a), _integers(a, a.shape[0], _smaller(a)), _integers(a, a.shape[0])),
+    lambda a: (_contiguous(a), _integers(a, a.shape[0], smaller(a)), _integers(a, a.shape[0])),
     lambda a: tuple(one.contiguous() for one in torch.linalg.lu_factor_ex(a)),
 )
 define(
-    "permutation(Tensor pivots, int size) -> Tensor",
+    "permutation(Tensor pivots, SymInt size) -> Tensor",
     lambda pivots, size: pivots.new_empty((pivots.shape[0], size), dtype=torch.int64),
     _eager_permutation,
 )
@@ -101,7 +99,7 @@ define(
 )
 define(
     "qr(Tensor a) -> (Tensor, Tensor)",
-    lambda a: (_contiguous(a), _contiguous(a, (a.shape[0], _smaller(a)))),
+    lambda a: (_contiguous(a), _contiguous(a, (a.shape[0], smaller(a)))),
     _eager_qr,
 )
 define(

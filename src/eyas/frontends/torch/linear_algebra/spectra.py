@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from eyas.frontends.torch.linear_algebra import operators  # noqa: F401
-from eyas.frontends.torch.linear_algebra.batches import flat, unflat
+from eyas.frontends.torch.linear_algebra.batches import flat, larger, smaller, unflat
 
 aten = torch.ops.aten
 eyas = torch.ops.eyas
@@ -51,9 +52,9 @@ def householder_product(vectors: Tensor, taus: Tensor) -> Tensor:
 def _square_product(vectors: Tensor, taus: Tensor) -> Tensor:
     """All columns of the product of reflectors."""
     rows, columns = vectors.shape[-2:]
-    if columns > rows:
+    if statically_known_true(columns > rows):
         vectors = vectors[..., :rows]
-    elif columns < rows:
+    elif not statically_known_true(columns == rows):
         vectors = torch.cat([vectors, vectors.new_zeros([*vectors.shape[:-1], rows - columns])], -1)
     return householder_product(vectors, taus)
 
@@ -66,13 +67,12 @@ def ormqr(vectors: Tensor, taus: Tensor, other: Tensor, left: bool = True, trans
 
 def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Q and R; Q is empty in mode r, square in mode complete."""
-    rows, columns = a.shape[-2:]
     packed, taus = geqrf(a)
     if mode == "complete":
         return _square_product(packed, taus), packed.triu()
-    smaller = min(rows, columns)
-    r = packed[..., :smaller, :].triu()
-    return a.new_empty([0]) if mode == "r" else householder_product(packed[..., :smaller], taus), r
+    least = smaller(a)
+    r = packed[..., :least, :].triu()
+    return a.new_empty([0]) if mode == "r" else householder_product(packed[..., :least], taus), r
 
 
 def eigh(a: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:  # noqa: N803
@@ -125,12 +125,14 @@ def svd(
 
 def _svd(a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
     rows, columns = a.shape[-2:]
-    if rows < columns:
+    if statically_known_true(rows < columns):
         u, s, vh = _svd(a.mT, full)
         return vh.mT, s, u.mT
-    if rows == columns:
+    if statically_known_true(rows == columns):
         u, s, vh = eyas.svd(a)
         return u.mT, s, vh
+    if not statically_known_true(rows >= columns):
+        raise NotImplementedError("singular values of matrices of which it is open whether they are wide or tall")
     # Q R first: the rest is square.
     q, r = qr(a, "complete" if full else "reduced")
     u, s, vh = eyas.svd(r[:, :columns])
@@ -144,8 +146,9 @@ def pinv(a: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, h
         return a.new_empty([*a.shape[:-2], a.shape[-1], a.shape[-2]])
     zero = torch.zeros([], dtype=a.dtype, device=a.device)
     if rtol is None:
-        default = max(a.shape[-2:]) * torch.finfo(a.dtype).eps
+        default: Any = larger(a) * torch.finfo(a.dtype).eps
         rtol = torch.where(atol > 0.0, 0.0, default) if atol is not None else zero + default
+    assert rtol is not None
     rtol, atol = rtol.to(a.dtype), zero if atol is None else atol.to(a.dtype)
     if hermitian:
         values, vectors = eigh(a)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from eyas.frontends.torch.linear_algebra import operators  # noqa: F401
-from eyas.frontends.torch.linear_algebra.batches import common_batch, eye, flat, unflat
+from eyas.frontends.torch.linear_algebra.batches import common_batch, eye, flat, smaller, unflat
 
 aten = torch.ops.aten
 eyas = torch.ops.eyas
@@ -109,15 +109,14 @@ def lu_unpack(
     packed: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
     """P, L and U; those that are not wanted are empty."""
-    rows, columns = packed.shape[-2:]
-    smaller = min(rows, columns)
+    rows, least = packed.shape[-2], smaller(packed)
     p = lower = upper = packed.new_empty([0])
     if unpack_pivots:
         order = _order(pivots, rows)
         p = (order.unsqueeze(-2) == torch.arange(rows, device=packed.device).unsqueeze(-1)).to(packed.dtype)
     if unpack_data:
-        lower = packed[..., :smaller].tril(-1) + torch.eye(rows, smaller, dtype=packed.dtype, device=packed.device)
-        upper = packed[..., :smaller, :].triu()
+        lower = packed[..., :least].tril(-1) + torch.eye(rows, least, dtype=packed.dtype, device=packed.device)
+        upper = packed[..., :least, :].triu()
     return p, lower, upper
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eyas.ir import mlir
-from eyas.ir.loops import Loops
+from eyas.ir.loops import Loops, Operand
 from eyas.passes.input.factorizations.common import (
     copy_of,
     each,
@@ -73,7 +73,7 @@ def lu(a: mlir.Value) -> list[mlir.Value]:
     return [packed.place.value, pivots.place.value, info.place.value]
 
 
-def permutation(pivots: mlir.Value, size: int) -> list[mlir.Value]:
+def permutation(pivots: mlir.Value, size: Operand) -> list[mlir.Value]:
     """Where each row comes from after exchanges of rows that are given one after the other, from 1."""
     loops = Loops()
     exchanged = loops.array(pivots)

@@ -7,7 +7,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
 from eyas.codegen.common import linear_map
-from eyas.codegen.llvm_cpu.memory import Memory
+from eyas.codegen.common.emission.values import Memory
 
 
 class LinearMap(linear_map.LinearMap[mlir.Value]):
