@@ -436,6 +436,16 @@ GRAPHS |= {
             dilation=1,
         ),
     ),
+    "constant_choice_of_bytes": graph(
+        "torch",
+        leaf("i1", constant=True, seed=1),
+        leaf("i1", constant=True, seed=2),
+        leaf("u8", kind="full"),
+        leaf("f16"),
+        op("where_number", 0, 2, 3),
+        op("where_number", 1, 2, 3),
+        results=(4, 5),
+    ),
     # The part without elements lies where the result does, which was taken for writing in place.
     "roll_of_one": graph("torch", leaf("f32", 5, 4, 1), op("roll", 0, axis=2, shift=-3), op("any_copysign", 1, 0)),
 }

@@ -34,7 +34,6 @@ def fold_constants(program: torch.export.ExportedProgram) -> None:
         sizes = None if chosen is None else size_arguments(graph, node, list(node.meta["val"].shape))
         if sizes is not None:
             node.target, node.args = torch.ops.aten.expand.default, (chosen, sizes)
-            continue
         if not _can_fold(node, known):
             continue
         args, kwargs = fx.map_arg((node.args, node.kwargs), known.__getitem__)
@@ -84,15 +83,11 @@ def _can_fold(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> bool:
 
 
 def _chosen(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> Any:
-    """The operand that a choice of sizes that vary is, if its condition is known to be the same everywhere."""
+    """The operand that a choice is, if its condition is known to be the same everywhere."""
     condition = known.get(node.all_input_nodes[0]) if node.target is torch.ops.aten.where.self else None
-    if condition is None or not condition.numel() or not any(_varies(size) for size in node.meta["val"].shape):
+    if condition is None or not condition.numel():
         return None
     return node.args[1] if condition.all() else None if condition.any() else node.args[2]
-
-
-def _varies(size: Any) -> bool:
-    return isinstance(size, torch.SymInt)
 
 
 def _as_placeholder(graph: fx.Graph, node: fx.Node) -> fx.Node:
