@@ -115,6 +115,7 @@ def test_factors_of_matrices() -> None:
         return torch.linalg.lu(x), torch.linalg.qr(x)[1].abs(), torch.linalg.svdvals(x)
 
     same_for_all(factors, *rows(4, 5, 9))
+    same_for_all(lambda x: torch.linalg.pinv(x), *rows(5, 9))
 
 
 def test_numbers_beside_tensors() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 Tensor = torch.Tensor
 
@@ -37,9 +38,13 @@ def eye(a: Tensor) -> Tensor:
 
 
 def smaller(a: Tensor) -> Any:
-    """The number of rows or of columns, whichever is less; also where sizes vary."""
-    return torch.sym_min(a.shape[-2], a.shape[-1])
+    """The number of rows or of columns, whichever is less; computed where sizes that vary do not say."""
+    rows, columns = a.shape[-2:]
+    if statically_known_true(rows <= columns):
+        return rows
+    return columns if statically_known_true(columns <= rows) else torch.sym_min(rows, columns)
 
 
 def larger(a: Tensor) -> Any:
-    return torch.sym_max(a.shape[-2], a.shape[-1])
+    rows, columns = a.shape[-2:]
+    return rows + columns - smaller(a)

@@ -17,7 +17,10 @@ from torch._decomp import decomposition_table, meta_table
 
 from eyas.frontends.torch import counting, linear_algebra
 
-_KEYS = ("Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd")
+_KEYS = (
+    *("Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd"),
+    "CompositeExplicitAutogradNonFunctional",
+)
 
 
 def own_shapes() -> AbstractContextManager[Any]:
