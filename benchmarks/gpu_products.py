@@ -21,6 +21,7 @@ from typing import Any
 
 _SHAPES = "1024,2048,4096,4096t,1000x1111x999"
 _RUNS = 8
+CHOSEN = "chosen"
 _SUMS = {"f16": ("f32", "0.0", "f16"), "bf16": ("f32", "0.0", "bf16"), "i8": ("i32", "0", "i32")}
 
 
@@ -84,9 +85,9 @@ func.func @main(%a: {a}, %b: {b}) -> {r} {{
 @dataclass(frozen=True)
 class Variant:
     """Subgroups and fragments of each along rows and columns, depth, buffers, steps in flight and
-    band; nothing: what is chosen."""
+    band; `chosen`: what the strategy takes."""
 
-    text: str = ""
+    text: str = CHOSEN
 
     def apply(self) -> None:
         """Makes the strategy choose these knobs, in this process."""
@@ -94,7 +95,7 @@ class Variant:
 
         from eyas.codegen.gpu.strategies.matrices import Matrices
 
-        if not self.text:
+        if self.text == CHOSEN:
             return
         subgroups, fragments, depth, buffers, in_flight, band, *shape = self.text.split(":")
         (down, across, *parts), (rows, columns) = (list(map(int, one.split("x"))) for one in (subgroups, fragments))
@@ -203,7 +204,7 @@ def main() -> int:
 
     target = str(eyas.Target.parse("vulkan"))
     cases = [Case.parse(one, kind) for kind in options.types.split(",") for one in options.shapes.split(",")]
-    variants = [Variant(one) for one in options.variants or [""]]
+    variants = [Variant(one) for one in options.variants or [CHOSEN]]
     print(target)
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(options.jobs, max_tasks_per_child=1) as pool:
         built = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 
 import numpy as np
 from torch_mlir import ir as mlir
@@ -26,12 +27,18 @@ _ORDERS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greate
     np.less, np.less_equal, np.greater, np.greater_equal)  # fmt: skip
 
 
-def run(kernel_text: str, buffers: list[np.ndarray], grid: tuple[int, int, int], subgroup: int) -> None:
-    """Runs the one kernel of a module, in whose place arrays of bytes are changed."""
+def run(
+    kernel_text: str,
+    buffers: list[np.ndarray],
+    grid: tuple[int, int, int],
+    subgroup: int,
+    constants: Sequence[int] = (),
+) -> None:
+    """Runs the one kernel of a module on arrays of bytes, with push constants."""
     module = mlir.Module.parse(kernel_text)
     (function,) = find_ops(module, "gpu.func")
     for x, y, z in itertools.product(*map(range, grid)):
-        Workgroup(function, buffers, (x, y, z), grid, subgroup).run()
+        Workgroup(function, buffers, (x, y, z), subgroup, constants).run()
 
 
 class Memory:
@@ -60,14 +67,25 @@ class Memory:
 
 
 class Workgroup:
-    def __init__(self, function: mlir.OpView, buffers: list[np.ndarray], ids, grid, subgroup: int):
-        self.function, self.ids, self.grid, self.subgroup = function, ids, grid, subgroup
+    def __init__(
+        self,
+        function: mlir.OpView,
+        buffers: list[np.ndarray],
+        ids: tuple[int, int, int],
+        subgroup: int,
+        constants: Sequence[int],
+    ):
+        self.function, self.ids, self.subgroup = function, ids, subgroup
+        words = list(constants)
         self.threads = mlir.DenseI32ArrayAttr(function.attributes["known_block_size"])[0]
         self.who = np.arange(self.threads) // subgroup
         self.values: dict[mlir.Value, object] = {}
         self.shared: list[Memory] = []
         attributes = [dict((one.name, one.attr) for one in entry) for entry in function.attributes["arg_attrs"]]
         for argument, entry in zip(function.regions[0].blocks[0].arguments, attributes, strict=True):
+            if not isinstance(argument.type, mlir.MemRefType):
+                self.values[argument] = self._all(words.pop(0), argument.type)
+                continue
             element, lanes = _element(mlir.MemRefType(argument.type).element_type)
             flat = buffers[entry["eyas.binding"].value].view(element)
             self.values[argument] = Memory(flat if lanes is None else flat.reshape(-1, lanes), False)

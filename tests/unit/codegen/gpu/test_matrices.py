@@ -8,6 +8,7 @@ from tests.tools import vulkan
 from torch_mlir import ir as mlir
 
 import eyas
+from eyas.codegen.gpu.strategies.matrices import Matrices, MatrixKnobs, tile_of
 from eyas.codegen.spirv.compile import BACKEND
 from eyas.ir import make_context
 from eyas.module.spirv_executable import read_executable
@@ -74,17 +75,56 @@ def test_bfloats_have_no_other_type_in_spirv():
 def test_a_large_tile_shares_what_it_loads():
     code = listing(text_of(4096, 4096, 256), HOPPER)
     body = code[code.index("scf.for") :]
-    # 4 x 4 fragments of each subgroup, in two slices of 16 steps.
-    assert body.count("subgroup_mma_compute") == 32 and body.count("subgroup_mma_load_matrix") == 16
+    # 4 x 4 fragments of each subgroup, in four slices of 16 steps.
+    assert body.count("subgroup_mma_compute") == 64 and body.count("subgroup_mma_load_matrix") == 32
     # Vectors go from memory through registers to shared memory; nothing else is read in the loop.
     loop = body[: body.index("subgroup_mma_store")]
     assert "memref<?xf16>" not in code and loop.count("memref.load") == loop.count("memref.store")
 
 
+def chosen(text: str, target: str) -> MatrixKnobs:
+    with make_context():
+        strategy = BACKEND._kernel(mlir.Module.parse(text), Target.parse(target), frozenset())[2]
+    assert isinstance(strategy, Matrices)
+    return strategy.knobs
+
+
+def test_tiles_are_as_large_as_leaves_every_processor_some():
+    tiles = [tile_of(chosen(text_of(size, size, 256), HOPPER)) for size in (4096, 1024, 256)]
+    assert tiles == [(128, 128), (64, 64), (16, 32)]
+
+
+def test_subgroups_share_the_sums_of_few_rows():
+    few = chosen(text_of(8, 4096, 4096), HOPPER)
+    assert tile_of(few) == (16, 32) and few.parts == 4
+
+
+def test_a_target_with_little_shared_memory_has_one_buffer_or_less_depth():
+    text = text_of(1024, 1024, 1024)
+    knobs = {size: chosen(text, f"{HOPPER}:shared={size}") for size in ("48K", "16K", "8K")}
+    assert [(one.buffers, one.depth) for one in knobs.values()][0] == (2, 64)
+    for size, one in knobs.items():
+        assert one.buffers * one.depth * sum(tile_of(one)) * 2 <= int(size[:-1]) * 1024
+
+
+def test_workgroups_of_one_processor_have_the_same_rows():
+    assert chosen(text_of(4096, 4096, 256), HOPPER).band == 12  # of 132 processors
+    assert chosen(text_of(4096, 4096, 256), f"{HOPPER}:cores=47").band == 8
+
+
+def test_sizes_may_be_open(tmp_path):
+    text = text_of(512, 384, 256).replace("512x", "?x").replace("256x", "?x").replace("@product", "@main")
+    dim = "%c0 = arith.constant 0 : index\n  %rows = tensor.dim %a, %c0 : tensor<?x?xf16>\n  %e ="
+    path = tmp_path / "product.mlir"
+    path.write_text(text.replace("%e =", dim).replace("tensor.empty()", "tensor.empty(%rows)"))
+    (kernel,) = eyas.compile(path, target=HOPPER, cache=False).manifest["kernels"]
+    assert kernel["strategy"] == "matrices"
+
+
 @pytest.mark.parametrize(
     ("sizes", "element", "target"),
     [
-        ((8, 384, 256), "f16", HOPPER),  # half a fragment's rows
+        ((512, 8, 256), "f16", HOPPER),  # half a fragment's columns
         ((512, 384, 256), "f32", HOPPER),
         ((512, 384, 256), "bf16", "vulkan:ampere"),  # which has them for f16 and bytes
         ((512, 384, 256), "i8", LAVAPIPE),  # which is said to have them for f16 alone

@@ -36,13 +36,19 @@ def wide(bits: np.ndarray) -> np.ndarray:
     return bits.astype(np.int32 if bits.dtype == np.int8 else np.float32)
 
 
-def kernel_of(case: Case, knobs: MatrixKnobs | None):
-    module = mlir.Module.parse(case.text.replace("@main", "@product"))
+def lowered(text: str, knobs: MatrixKnobs | None):
+    """The kernel of a dispatch, and the strategy that made it."""
+    module = mlir.Module.parse(text)
     if knobs is not None:
         fields = ", ".join(f"{name} = {value} : i64" for name, value in vars(knobs).items())
         (function,) = module.body.operations
         function.attributes[codegen.STRATEGY] = mlir.Attribute.parse(f'#codegen.strategy<"matrices", {{{fields}}}>')
     _, kernel, strategy, _ = BACKEND._kernel(module, Target.parse(TARGET), frozenset())
+    return kernel, strategy
+
+
+def kernel_of(case: Case, knobs: MatrixKnobs | None):
+    kernel, strategy = lowered(case.text.replace("@main", "@product"), knobs)
     grid = [-(-extent.static // piece) for extent, piece in strategy.workgroups]
     return str(kernel), (grid[0], grid[1], grid[2])
 
@@ -122,3 +128,65 @@ func.func @conv(%x: {x}, %w: {w}) -> {y} {{
         workgroups.run(str(kernel), buffers, (grid[0], grid[1], grid[2]), 32)
     got = buffers[2].view(np.float32).reshape(want.shape)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("knobs", [LARGE, TWICE, SHARED])
+@pytest.mark.parametrize(("rows", "steps"), [(33, 47), (150, 64)])
+def test_open_sizes(knobs, rows, steps):
+    text = """
+func.func @product(%a: tensor<?x?xf16>, %b: tensor<?x40xf16>, %m: index, %k: index, %l: index) -> tensor<?x40xf32>
+    attributes {dim_args = array<i64: 0, 1, 2, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%m) : tensor<?x40xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x40xf32>) -> tensor<?x40xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<?x?xf16>, tensor<?x40xf16>) outs(%f : tensor<?x40xf32>) -> tensor<?x40xf32>
+  return %p : tensor<?x40xf32>
+}"""
+    random = np.random.default_rng(0)
+    a, b = ((random.integers(-50, 50, shape) / 16).astype(np.float16) for shape in ((rows, steps), (steps, 40)))
+    buffers = [one.reshape(-1).view(np.uint8).copy() for one in (a, b, np.full((rows, 40), np.nan, np.float32))]
+    with make_context():
+        kernel, strategy = lowered(text, knobs)
+        pieces = [piece for _, piece in strategy.workgroups]
+        grid = 1, -(-40 // pieces[1]), -(-rows // pieces[2])
+        workgroups.run(str(kernel), buffers, grid, 32, (rows, steps, steps))
+    got = buffers[2].view(np.float32).reshape(rows, 40)
+    np.testing.assert_allclose(got, wide(a) @ wide(b), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("knobs", [TWICE, SHARED])
+@pytest.mark.parametrize("columns", [61, 64])
+def test_what_follows_a_product_is_fused(knobs, columns):
+    y, bias, rounded = f"tensor<50x{columns}xf32>", f"tensor<{columns}xf32>", f"tensor<50x{columns}xf16>"
+    text = f"""
+func.func @product(%a: tensor<50x40xf16>, %b: tensor<40x{columns}xf16>, %bias: {bias}, %more: {rounded}) -> {rounded} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {y}
+  %f = linalg.fill ins(%zero : f32) outs(%e : {y}) -> {y}
+  %p = linalg.matmul ins(%a, %b : tensor<50x40xf16>, tensor<40x{columns}xf16>) outs(%f : {y}) -> {y}
+  %r = tensor.empty() : {rounded}
+  %g = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>,
+      affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%p, %bias, %more : {y}, {bias}, {rounded}) outs(%r : {rounded}) {{
+  ^bb0(%x: f32, %w: f32, %v: f16, %o: f16):
+    %s = arith.addf %x, %w : f32
+    %t = arith.maximumf %s, %zero : f32
+    %u = arith.truncf %t : f32 to f16
+    %z = arith.addf %u, %v : f16
+    linalg.yield %z : f16
+  }} -> {rounded}
+  return %g : {rounded}
+}}"""
+    random = np.random.default_rng(0)
+    a, b, more = ((random.integers(-50, 50, shape) / 64).astype(np.float16)
+                  for shape in ((50, 40), (40, columns), (50, columns)))  # fmt: skip
+    biases = random.standard_normal(columns).astype(np.float32)
+    result = np.full((50, columns), np.nan, np.float16)
+    buffers = [one.reshape(-1).view(np.uint8).copy() for one in (a, b, biases, more, result)]
+    with make_context():
+        kernel, strategy = lowered(text, knobs)
+        grid = [-(-extent.static // piece) for extent, piece in strategy.workgroups]
+        workgroups.run(str(kernel), buffers, (grid[0], grid[1], grid[2]), 32)
+    got = buffers[4].view(np.float16).reshape(50, columns)
+    want = np.maximum(wide(a) @ wide(b) + biases, 0) + wide(more)
+    np.testing.assert_allclose(wide(got), want, rtol=2e-3, atol=4e-3)

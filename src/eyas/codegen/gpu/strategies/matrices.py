@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
@@ -24,14 +24,41 @@ from eyas.ir.values import element_bytes
 from eyas.ir.walk import defining_op
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
+from eyas.targets.gpu_facts import MatrixShape
 
-# Subgroups along rows and columns, and fragments of each along rows and columns; the largest first.
-_TILES = (((2, 4), (4, 4)), ((2, 2), (4, 4)), ((2, 2), (2, 4)), ((2, 2), (2, 2)), ((2, 2), (1, 2)), ((2, 2), (1, 1)),
-          ((1, 1), (1, 1)))  # fmt: skip
-# Bytes of each row and column that are in shared memory at a time.
-_DEPTH_BYTES = 64
-# Workgroups that are next to each other along the rows before those along the columns follow.
-_BAND = 8
+
+class _Tile(NamedTuple):
+    parts: int
+    subgroups: tuple[int, int]
+    """Along rows and columns."""
+    fragments: tuple[int, int]
+    """Of each subgroup, along rows and columns."""
+    depth_bytes: int
+    """Of each row and column that are in shared memory at a time."""
+    buffers: int
+    in_flight: int
+
+
+# Depths, buffers and steps in flight are those that were fastest on an H200, of those that fit into 48 KiB.
+_TILES = (
+    _Tile(1, (2, 4), (4, 4), 32, 2, 2),
+    _Tile(1, (2, 2), (4, 4), 128, 1, 1),
+    _Tile(1, (4, 1), (4, 4), 64, 2, 1),
+    _Tile(1, (1, 4), (4, 4), 64, 2, 1),
+    _Tile(1, (2, 2), (4, 2), 64, 2, 2),
+    _Tile(1, (2, 2), (2, 4), 64, 2, 2),
+    _Tile(1, (2, 4), (2, 2), 64, 2, 3),
+    _Tile(1, (2, 2), (2, 2), 128, 2, 2),
+    _Tile(2, (2, 2), (2, 2), 128, 2, 1),
+    _Tile(4, (1, 1), (1, 2), 256, 2, 2),
+    _Tile(2, (2, 2), (1, 2), 128, 2, 1),
+    _Tile(1, (1, 1), (1, 1), 64, 2, 2),
+)
+# Workgroups that are next to each other along the rows before those along the columns follow: fewest and most.
+_BANDS = 4, 16
+# Subgroups that keep a processor busy; what waiting at barriers costs where it has one workgroup at a time; and sums of
+# all subgroups, for each of their threads, that are more than half of its registers.
+_BUSY, _ALONE, _MOST_SUMS = 8, 1.45, 512
 _UNKNOWN_ROWS = 256
 # By the types of factors and sum: what extends a factor, multiplies and adds.
 _ARITHMETIC = {
@@ -103,26 +130,12 @@ class Matrices(Contraction):
         rows, columns = (product([nest.loops[loop] for loop in side]).static or _UNKNOWN_ROWS
                          for side in (loops.rows, (loops.column,)))  # fmt: skip
         others = product([nest.loops[loop] for loop in loops.others]).static or 1
-        depth = max(shape.depth, _DEPTH_BYTES // element_bytes(element))
-        if 2 * rows <= shape.rows or 2 * columns <= shape.columns:
-            return "half of each fragment would be rows or columns that there are not"
-        best = None
-        for (down, across), (row_fragments, column_fragments) in _TILES:
-            knobs = MatrixKnobs(
-                down * across * target.subgroup, target.subgroup, 1, across, row_fragments, column_fragments, depth,
-                shape.rows, shape.columns, shape.depth, 2, 1, _BAND,
-            )  # fmt: skip
-            if shared_bytes(nest, knobs) > target.workgroup_bytes:
-                knobs = replace(knobs, buffers=1)
-            if knobs.threads > target.max_threads or shared_bytes(nest, knobs) > target.workgroup_bytes:
-                continue
-            height, width = tile_of(knobs)
-            # What sticks out is computed for nothing.
-            fits = height < 2 * rows and width < 2 * columns
-            best = knobs if fits or best is None else best
-            if fits and others * -(-rows // height) * -(-columns // width) >= target.cores:
-                return cls(kernel, knobs)
-        return cls(kernel, best) if best is not None else "no tile fits into shared memory"
+        if 2 * columns <= shape.columns:
+            return "half of each fragment would be columns that there are not"
+        tiles = [one for one in (_knobs(nest, tile, shape, target) for tile in _TILES) if one is not None]
+        if not tiles:
+            return "no tile fits into shared memory"
+        return cls(kernel, min(tiles, key=lambda knobs: _cost(knobs, (rows, columns, others), target.cores)))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -198,6 +211,43 @@ class Matrices(Contraction):
 
     def _pieces(self, memory: Memory, extent: Size, piece: int) -> mlir.Value:
         return arith.CeilDivUIOp(memory.size(extent), memory.at.index(piece)).result
+
+
+def _knobs(nest: Nest, tile: _Tile, shape: MatrixShape, target: GpuTarget) -> MatrixKnobs | None:
+    """The knobs for a tile, with fewer buffers or less depth where the target has less room; None where it has none."""
+    (down, across), least = tile.subgroups, tile.parts * shape.depth
+    depth = max(least, tile.depth_bytes // element_bytes(operand_element(nest)))
+    threads = tile.parts * down * across * target.subgroup
+    while threads <= target.max_threads:
+        for buffers in range(tile.buffers, 0, -1):
+            knobs = MatrixKnobs(
+                threads, target.subgroup, tile.parts, across, *tile.fragments, depth,
+                shape.rows, shape.columns, shape.depth, buffers, tile.in_flight, _band(target.cores),
+            )  # fmt: skip
+            if shared_bytes(nest, knobs) <= target.shared_bytes:
+                return knobs
+        if depth == least:
+            break
+        depth = max(least, depth // 2)
+    return None
+
+
+def _band(cores: int) -> int:
+    """Processors take workgroups in turn: those that are as many apart as there are processors share one, and its cache
+    if they have the same rows."""
+    least, most = _BANDS
+    return next((band for band in range(most, least - 1, -1) if cores % band == 0), 2 * least)
+
+
+def _cost(knobs: MatrixKnobs, sizes: tuple[int, int, int], cores: int) -> float:
+    """How long a product takes, in no unit: the rows and columns that the busiest processor reads, because what caches
+    deliver is the limit; more where its subgroups are too few, or wait for each other, for it to be always busy."""
+    (rows, columns, others), of, (height, width) = sizes, fragments_of(knobs), tile_of(knobs)
+    workgroups = others * -(-rows // height) * -(-columns // width)
+    each = -(-workgroups // cores)
+    sums = of.rows * of.columns * of.shape[0] * of.shape[1] // of.subgroup
+    is_alone = each == 1 or of.subgroups * sums > _MOST_SUMS
+    return each * (height + width) * (_ALONE if is_alone else 1) / min(1, each * of.subgroups / _BUSY)
 
 
 def matrix_loops(nest: Nest) -> MatrixLoops:
