@@ -1,7 +1,7 @@
-"""`python -m benchmarks.gpu_kernels`: kernels on a Vulkan device, by its own clock, against what the device can do.
+"""`python -m benchmarks.gpu_kernels`: kernels that are limited by memory on a Vulkan device, by the device's own clock.
 
-A kernel that is limited by memory is compared with a copy on the device, which reads and writes each byte; one that is
-limited by arithmetic says how many operations it does in a second. Every result is checked against torch on the host.
+They are compared with a copy on the device, which reads and writes each byte. Every result is checked against torch.
+Products are in `benchmarks/gpu_products.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from eyas.runtime import Device, Module
 
-MEMORY, PRODUCT = "memory", "product"
 BAR = 0.8
 """Of a copy's bandwidth, for what is limited by memory."""
 _MEGABYTES = 256
@@ -38,7 +37,6 @@ class Kernel:
     """`make` gives a model and its arguments, of about `bytes` together, in a type of elements."""
 
     name: str
-    kind: str
     make: Callable[[int, torch.dtype], tuple[Model, tuple[torch.Tensor, ...]]]
     types: tuple[str, ...] = ("f32",)
 
@@ -48,12 +46,10 @@ class Result:
     """The kernels of one call together: the fastest of several."""
 
     name: str
-    kind: str
     type: str
     us: float
     bytes: int
     """Arguments and results, once each."""
-    flops: int
     error: float
     of_copy: float
     kernels: str
@@ -65,7 +61,7 @@ class Result:
     def verdict(self) -> str:
         if not self.error <= self.tolerance:
             return "WRONG"
-        return "under" if self.kind == MEMORY and self.of_copy < BAR else "ok"
+        return "under" if self.of_copy < BAR else "ok"
 
 
 def rows_of(columns: int, model: Model | type | None = None, inputs: int = 1) -> Callable:
@@ -108,30 +104,28 @@ def kernels() -> Iterator[Kernel]:
         return torch.softmax(x, -1)
 
     # Limited by memory: 64 MB and more of each.
-    yield Kernel("add", MEMORY, rows_of(4096, add, 2), both)
-    yield Kernel("gelu", MEMORY, rows_of(4096, functional.gelu), both)
-    yield Kernel("transpose", MEMORY, rows_of(8192, lambda x: x.t().contiguous()), both)
+    yield Kernel("add", rows_of(4096, add, 2), both)
+    yield Kernel("gelu", rows_of(4096, functional.gelu), both)
+    yield Kernel("transpose", rows_of(8192, lambda x: x.t().contiguous()), both)
     for columns in (64, 1024, 4096, 12_288, 50_257):
-        yield Kernel(f"softmax {columns}", MEMORY, rows_of(columns, softmax), both if columns == 1024 else ("f32",))
-    yield Kernel("softmax 1023", MEMORY, rows_of(1023, softmax))
-    yield Kernel("log softmax 1024", MEMORY, rows_of(1024, lambda x: torch.log_softmax(x, -1)))
-    yield Kernel("masked softmax 1024", MEMORY, rows_of(1024, lambda x, y: torch.softmax(x * 0.125 + y, -1), 2))
+        yield Kernel(f"softmax {columns}", rows_of(columns, softmax), both if columns == 1024 else ("f32",))
+    yield Kernel("softmax 1023", rows_of(1023, softmax))
+    yield Kernel("log softmax 1024", rows_of(1024, lambda x: torch.log_softmax(x, -1)))
+    yield Kernel("masked softmax 1024", rows_of(1024, lambda x, y: torch.softmax(x * 0.125 + y, -1), 2))
     for columns in (768, 1024, 8192):
-        yield Kernel(
-            f"layer norm {columns}", MEMORY, rows_of(columns, nn.LayerNorm), both if columns == 1024 else ("f32",)
-        )
-    yield Kernel("RMS norm 4096", MEMORY, rows_of(4096, nn.RMSNorm), both)
-    yield Kernel("residual layer norm 1024", MEMORY, rows_of(1024, _residual_norm(), 2))
-    yield Kernel("norm to f16 1024", MEMORY, rows_of(1024, lambda x: functional.layer_norm(x, (1024,)).half()))
+        yield Kernel(f"layer norm {columns}", rows_of(columns, nn.LayerNorm), both if columns == 1024 else ("f32",))
+    yield Kernel("RMS norm 4096", rows_of(4096, nn.RMSNorm), both)
+    yield Kernel("residual layer norm 1024", rows_of(1024, _residual_norm(), 2))
+    yield Kernel("norm to f16 1024", rows_of(1024, lambda x: functional.layer_norm(x, (1024,)).half()))
     for columns in (16, 1024, 50_257):
-        yield Kernel(f"row sums {columns}", MEMORY, rows_of(columns, lambda x: x.sum(-1)))
-    yield Kernel("row maxima 1024", MEMORY, rows_of(1024, lambda x: x.amax(-1)), ("f16",))
-    yield Kernel("row arg-maxima 1024", MEMORY, rows_of(1024, lambda x: x.argmax(-1)))
-    yield Kernel("row variances 1024", MEMORY, rows_of(1024, lambda x: x.var(-1)))
+        yield Kernel(f"row sums {columns}", rows_of(columns, lambda x: x.sum(-1)))
+    yield Kernel("row maxima 1024", rows_of(1024, lambda x: x.amax(-1)), ("f16",))
+    yield Kernel("row arg-maxima 1024", rows_of(1024, lambda x: x.argmax(-1)))
+    yield Kernel("row variances 1024", rows_of(1024, lambda x: x.var(-1)))
     for columns in (64, 1024, 16_384):
-        yield Kernel(f"column sums {columns}", MEMORY, rows_of(columns, lambda x: x.sum(0)))
-    yield Kernel("column maxima 4096", MEMORY, rows_of(4096, lambda x: x.amax(0)), ("f16",))
-    yield Kernel("sum of everything", MEMORY, rows_of(4096, lambda x: x.sum()))
+        yield Kernel(f"column sums {columns}", rows_of(columns, lambda x: x.sum(0)))
+    yield Kernel("column maxima 4096", rows_of(4096, lambda x: x.amax(0)), ("f16",))
+    yield Kernel("sum of everything", rows_of(4096, lambda x: x.sum()))
 
 
 def _residual_norm() -> type:
@@ -184,11 +178,9 @@ def measure(kernel: Kernel, type_: str, megabytes: int, device: Device, copy: fl
     bytes_ = sum(one.nbytes for one in (*args, want))
     return Result(
         kernel.name,
-        kernel.kind,
         type_,
         ns / 1e3,
         bytes_,
-        int(module.manifest.get("flops") or 0),
         _error(found, want),
         bytes_ / (ns / 1e9) / copy,
         "; ".join(f"{one['strategy']} {one['knobs']}" for one in module.manifest["kernels"]),
@@ -269,7 +261,7 @@ def main() -> int:
     import eyas
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_kernels", description=__doc__)
-    parser.add_argument("--only", default="", help="comma-separated parts of names, or kinds")
+    parser.add_argument("--only", default="", help="comma-separated parts of names")
     parser.add_argument("--types", default="f32,f16,bf16", help="comma-separated")
     parser.add_argument("--megabytes", type=int, default=_MEGABYTES, help="of arguments")
     parser.add_argument("--knobs", action="store_true", help="how each kernel was compiled")
@@ -280,7 +272,7 @@ def main() -> int:
     print(f"{device.description}{clocks()}, {options.megabytes} MB of arguments; a copy moves {copy / 1e12:.3f} TB/s")
     results: list[Result] = []
     for kernel in kernels():
-        if not any(part in (kernel.kind, "") or part in kernel.name for part in options.only.split(",")):
+        if not any(part in kernel.name for part in options.only.split(",")):
             continue
         for type_ in [one for one in kernel.types if one in options.types.split(",")]:
             result = measure(kernel, type_, options.megabytes, device, copy)
@@ -294,8 +286,6 @@ def main() -> int:
 def _line(result: Result, knobs: bool) -> str:
     seconds = result.us / 1e6
     speed = f"{result.bytes / seconds / 1e12:7.3f} TB/s {result.of_copy:5.0%} of a copy"
-    if result.kind == PRODUCT:
-        speed = f"{result.flops / seconds / 1e12:7.2f} Tflop/s"
     text = f"{result.name:<26} {result.type:<5}{result.us:10.1f} us {speed}, error {result.error:.0e} {result.verdict}"
     return f"{text} [{result.kernels}]" if knobs else text
 

@@ -33,7 +33,7 @@ _THREADS = 256
 _PER_CORE = 32
 _UNKNOWN_POINTS = 1 << 20
 # Bytes that each thread loads before it goes on, and ops of a body that is not written out several times.
-_BYTES_UNDER_WAY, _MOST_OPS = 32, 64
+_BYTES_UNDER_WAY, _MOST_OPS = 16, 64
 
 
 @dataclass(frozen=True)

@@ -263,7 +263,7 @@ def _in_registers(plan: RowPlan, rows: Size, target: GpuTarget) -> RowKnobs:
     # What does not fit is read again as a whole where keeping a part of it saves nothing.
     fits = plan.groups.is_static and share(team) <= pieces
     keeps = plan.groups.is_static and target.facts.shared_is_near and not passes_once
-    held = share(team) if fits else pieces if keeps else 0
+    held = share(team) if fits else pieces // 2 if keeps else 0  # beside those that it passes
     lanes = lanes if threads % target.subgroup == 0 else 1
     return RowKnobs(threads, team, lanes, held, max(1, _WORDS_IN_PASSING // plan.points))
 
