@@ -23,7 +23,7 @@ PYTHON_FOLDERS := src tests benchmarks examples docs runtime
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo demo-vulkan test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-torch-ops conformance-zoo conformance-vulkan conformance-wild fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-vulkan bench-gpu-kernels bench-kernels experiment-mnist vmvx-cross docs system-deps clean
+.PHONY: help venv build demo demo-vulkan test test-c test-python compile-matrix test-all test-oldest-torch wheel test-wheel conformance-jax conformance-onnx conformance-torch-ops conformance-zoo conformance-vulkan conformance-wild fuzz fuzz-vmvx vmvx-runtime-size lint format bench bench-cpu bench-vmvx bench-vulkan bench-gpu-eager bench-gpu-kernels bench-kernels experiment-mnist vmvx-cross docs system-deps clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -124,6 +124,9 @@ bench-vmvx: build build/peers/.installed  ## the same models as portable bytecod
 
 bench-vulkan: build build/peers/.installed  ## eight models on the Vulkan device that is here, beside IREE's Vulkan; ARGS='--models minilm' narrows it
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.vulkan --keep build/bench_vulkan $(ARGS)
+
+bench-gpu-eager: build  ## eight models on the GPU that is here beside PyTorch eager on it; ARGS='--models minilm --table 20' narrows it and shows kernels
+	$(RUN) $(BIN)/python -m benchmarks.gpu_eager --jobs 4 $(ARGS)
 
 bench-gpu-kernels: build  ## kernels of the Vulkan device that is here against a copy on it; ARGS='--only softmax' narrows it
 	$(RUN) $(BIN)/python -m benchmarks.gpu_kernels $(ARGS)

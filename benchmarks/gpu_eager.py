@@ -11,17 +11,16 @@ import argparse
 import copy
 import json
 import os
-import tempfile
+import queue
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_models import MODELS
-from benchmarks.models import batched, flat, relative_error
+from benchmarks.models import Case, batched, flat, relative_error
 from benchmarks.timing import interleave
 
 WARM_UP_SECONDS = 0.5
@@ -37,9 +36,6 @@ class Setting:
 
     def __str__(self) -> str:
         return f"{self.model} b{self.batch} {self.precision}"
-
-    def file(self, folder: Path) -> Path:
-        return folder / f"{self.model}-{self.batch}-{self.precision}.eyas"
 
 
 @dataclass(frozen=True)
@@ -63,46 +59,82 @@ class Row:
         return self.error <= max(TOLERANCE[self.setting.precision], 2 * self.torch_error)
 
 
-def share_cpus(jobs: int, number: Any) -> None:
-    """Leaves a process its part of the CPUs; the next one counts on."""
-    cpus = sorted(os.sched_getaffinity(0))
-    with number.get_lock():
-        mine = number.value
-        number.value += 1
-    os.sched_setaffinity(0, {cpus[at] for at in range(len(cpus)) if at % min(jobs, len(cpus)) == mine % len(cpus)})
+@dataclass(frozen=True)
+class Turns:
+    """What processes wait for, one for each setting: that all have compiled, and then for each other."""
+
+    ready: Any
+    start: Any
+    device: Any
+    rows: Any
 
 
-def compile_setting(setting: Setting, folder: Path, disable: Sequence[str] = ()) -> float:
-    """Writes a module; returns how long that took. Runs in a process of its own."""
-    import eyas
+def run_setting(setting: Setting, cpus: set[int], options: argparse.Namespace, turns: Turns) -> None:
+    """Builds and compiles a model in a process of its own, and times it when its turn comes."""
+    os.sched_setaffinity(0, cpus)
+    try:
+        call = prepare(setting, tuple(filter(None, options.disable.split(","))))
+        turns.ready.put(setting)
+        turns.start.wait()
+        with turns.device:
+            os.sched_setaffinity(0, range(os.cpu_count() or 1))
+            row = call.measure(options.turns)
+            print_row(row)
+            if options.table:
+                print_kernels(call.module, call.inputs, options.table)
+    except Exception as error:  # of any model; the others go on
+        row = Row(setting, reason=f"{type(error).__name__}: {str(error)[:300]}")
+        print_row(row)
+        turns.ready.put(setting)
+    turns.rows.put(row)
 
-    begin = time.perf_counter()
-    one = batched(MODELS[setting.model](), setting.batch)
-    precision = None if setting.precision == "f32" else setting.precision
-    options = {"target": "vulkan", "precision": precision, "disable": disable, "progress": False}
-    eyas.compile(one.model, one.args, kwargs=one.kwargs, **options).save(setting.file(folder))
-    return time.perf_counter() - begin
 
+@dataclass(frozen=True)
+class Call:
+    """One setting, ready to be called: the model, a call of it, the module, and the same arguments on the device."""
 
-def measure(setting: Setting, folder: Path, turns: int) -> tuple[Row, Any, list[Any]]:
-    """Times of both and how far they are from f32; the module and its arguments, to look at it closer."""
-    import torch
-    from torch.utils._pytree import tree_leaves, tree_map
+    setting: Setting
+    case: Case
+    module: Any
+    on_device: Any
 
-    import eyas
+    @property
+    def inputs(self) -> list[Any]:
+        from torch.utils._pytree import tree_leaves
 
-    one = batched(MODELS[setting.model](), setting.batch)
-    module = eyas.load(setting.file(folder))
-    inside = tree_map(lambda leaf: module.device.put(leaf.contiguous()), (one.args, dict(one.kwargs)))
-    place = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        return tree_leaves(self.on_device)
 
-    def on_torch(type_: torch.dtype) -> Callable[[], Any]:
+    def measure(self, turns: int) -> Row:
+        """Times of both, and how far they are from PyTorch in f32."""
+        import torch
+
+        args, kwargs = self.on_device
+        exact = self._on_torch(torch.float32)
+        theirs = exact if self.setting.precision == "f32" else self._on_torch(torch.float16)
+        wanted = _numbers(exact())
+        error = max(relative_error(flat(self.module(*self.case.args, **self.case.kwargs)), wanted) for _ in range(2))
+        calls = {"ours": lambda: self.module.on_device(*args, **kwargs), "torch": theirs}
+        begin = time.perf_counter()
+        while time.perf_counter() - begin < WARM_UP_SECONDS:  # clocks of an idle GPU are low
+            for call in calls.values():
+                call()
+        times = interleave(calls, turns)
+        ours_us, torch_us = (1e3 * times[name].median_ms for name in ("ours", "torch"))
+        return Row(self.setting, ours_us, torch_us, error, relative_error(_numbers(theirs()), wanted))
+
+    def _on_torch(self, type_: Any) -> Callable[[], Any]:
+        """A call of the model in PyTorch that waits for its results."""
+        import torch
+        from torch.utils._pytree import tree_map
+
+        place = "cuda" if torch.cuda.is_available() else "cpu"
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+
         def convert(leaf: torch.Tensor) -> torch.Tensor:
             return leaf.to(place, type_ if leaf.is_floating_point() else None)
 
-        network = copy.deepcopy(one.model).to(place, type_)
-        args, kwargs = tree_map(convert, (one.args, dict(one.kwargs)))
+        network = copy.deepcopy(self.case.model).to(place, type_)
+        args, kwargs = tree_map(convert, (self.case.args, dict(self.case.kwargs)))
 
         def call() -> Any:
             with torch.inference_mode():
@@ -113,29 +145,61 @@ def measure(setting: Setting, folder: Path, turns: int) -> tuple[Row, Any, list[
 
         return call
 
-    def ours() -> Any:
-        return module.on_device(*inside[0], **inside[1])
 
-    def numbers(answer: Any) -> list[Any]:
-        return flat(tree_map(lambda leaf: leaf.float().cpu() if isinstance(leaf, torch.Tensor) else leaf, answer))
+def prepare(setting: Setting, disable: Sequence[str] = ()) -> Call:
+    """Builds and compiles a model."""
+    from torch.utils._pytree import tree_map
 
-    exact = on_torch(torch.float32)
-    theirs = exact if setting.precision == "f32" else on_torch(torch.float16)
-    wanted = numbers(exact())
-    error = max(relative_error(flat(module(*one.args, **one.kwargs)), wanted) for _ in range(2))
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < WARM_UP_SECONDS:  # clocks of an idle GPU are low
-        ours()
-        theirs()
-    times = interleave({"ours": ours, "torch": theirs}, turns)
-    row = Row(
-        setting,
-        1e3 * times["ours"].median_ms,
-        1e3 * times["torch"].median_ms,
-        error,
-        relative_error(numbers(theirs()), wanted),
-    )
-    return row, module, tree_leaves(inside)
+    import eyas
+
+    one = batched(MODELS[setting.model](), setting.batch)
+    precision = None if setting.precision == "f32" else setting.precision
+    options = {"target": "vulkan", "precision": precision, "disable": disable, "progress": False}
+    module = eyas.compile(one.model, one.args, kwargs=one.kwargs, **options)
+    put = module.device.put
+    return Call(setting, one, module, tree_map(lambda leaf: put(leaf.contiguous()), (one.args, dict(one.kwargs))))
+
+
+def _numbers(answer: Any) -> list[Any]:
+    from torch import Tensor
+    from torch.utils._pytree import tree_map
+
+    return flat(tree_map(lambda leaf: leaf.float().cpu() if isinstance(leaf, Tensor) else leaf, answer))
+
+
+def run_together(settings: Sequence[Setting], options: argparse.Namespace) -> list[Row]:
+    """Compiles some settings at the same time, and times one after the other."""
+    processes, begin = get_context("spawn"), time.perf_counter()
+    turns = Turns(processes.Queue(), processes.Event(), processes.Lock(), processes.Queue())
+    cpus = sorted(os.sched_getaffinity(0))
+    started: dict[Setting, Any] = {}
+    for number, setting in enumerate(settings):
+        mine = set(cpus[number % len(cpus) :: min(len(settings), len(cpus))])
+        started[setting] = processes.Process(target=run_setting, args=(setting, mine, options, turns))
+        started[setting].start()
+    ready: list[Setting] = []
+    while len(ready) < len(settings):
+        left = None if options.limit is None else max(0.0, options.limit - (time.perf_counter() - begin))
+        try:
+            ready.append(turns.ready.get(timeout=left))
+        except queue.Empty:
+            break
+    print(f"{len(ready)} of {len(settings)} compiled in {time.perf_counter() - begin:.0f} s", flush=True)
+    late = [setting for setting in settings if setting not in ready]
+    for setting in late:
+        started[setting].terminate()
+    turns.start.set()
+    rows = [Row(setting, reason=f"not compiled in {options.limit} s") for setting in late]
+    while len(rows) < len(settings):
+        try:
+            rows.append(turns.rows.get(timeout=1))
+        except queue.Empty:
+            if not any(process.is_alive() for process in started.values()):
+                seen = [row.setting for row in rows]
+                rows += [Row(setting, reason="its process died") for setting in settings if setting not in seen]
+    for process in started.values():
+        process.join()
+    return rows
 
 
 def print_kernels(module: Any, inputs: list[Any], count: int) -> None:
@@ -167,7 +231,7 @@ def main() -> int:
     parser.add_argument("--models", default=",".join(MODELS), help="comma-separated")
     parser.add_argument("--batches", default="1,16", help="comma-separated")
     parser.add_argument("--precisions", default="f32,f16", help="comma-separated")
-    parser.add_argument("--jobs", type=int, default=1, help="processes that compile")
+    parser.add_argument("--jobs", type=int, default=1, help="settings that are compiled at the same time")
     parser.add_argument("--limit", type=float, default=None, help="seconds after which no more is compiled")
     parser.add_argument("--turns", type=int, default=5, help="how often each engine's turn comes")
     parser.add_argument("--table", type=int, default=0, metavar="N", help="print the N slowest kernels of each")
@@ -180,37 +244,11 @@ def main() -> int:
         for batch in options.batches.split(",")
         for precision in options.precisions.split(",")
     ]
-    disable = tuple(filter(None, options.disable.split(",")))
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory(prefix="eyas-bench-") as scratch:
-        folder, begin = Path(scratch), time.perf_counter()
-        processes = get_context("spawn")
-        counter = processes.Value("i", 0)
-        pool = ProcessPoolExecutor(options.jobs, processes, share_cpus, (options.jobs, counter))
-        compiled = {one: pool.submit(compile_setting, one, folder, disable) for one in settings}
-        wait(compiled.values(), timeout=options.limit)
-        ready = [one for one, future in compiled.items() if future.done()]
-        for process in list((pool._processes or {}).values()):
-            process.terminate()  # what takes too long is given up, so that nothing runs beside what is timed
-        pool.shutdown(cancel_futures=True)
-        seconds = f"{time.perf_counter() - begin:.0f} s"
-        print(f"{len(ready)} of {len(settings)} compiled in {seconds} with {options.jobs} processes", flush=True)
-        for setting in settings:
-            try:
-                if setting not in ready:
-                    raise TimeoutError(f"not compiled in {options.limit} s")
-                compiled[setting].result()
-                row, module, inputs = measure(setting, folder, options.turns)
-            except Exception as error:  # of any model; the others go on
-                rows.append(Row(setting, reason=f"{type(error).__name__}: {str(error)[:300]}"))
-                print_row(rows[-1])
-                continue
-            rows.append(row)
-            print_row(row)
-            if options.table:
-                print_kernels(module, inputs, options.table)
-            if options.json:
-                Path(options.json).write_text(json.dumps([asdict(one) for one in rows], indent=1))
+    for first in range(0, len(settings), options.jobs):
+        rows += run_together(settings[first : first + options.jobs], options)
+        if options.json:
+            Path(options.json).write_text(json.dumps([asdict(one) for one in rows], indent=1))
     slower = [str(row.setting) for row in rows if not row.reason and row.ratio < 1]
     wrong = [str(row.setting) for row in rows if row.reason or not row.is_right]
     print(

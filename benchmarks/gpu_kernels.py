@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 MEMORY, PRODUCT = "memory", "product"
 BAR = 0.8
 """Of a copy's bandwidth, for what is limited by memory."""
-_MEGABYTES, _ROUNDS, _SECONDS = 256, 10, 0.4
+_MEGABYTES = 256
+_TURNS, _ROUNDS, _SECONDS = 3, 4, 0.02
 _TOLERANCES = {4: 1e-4, 2: 2e-2}
 """Largest difference from torch over its largest value, by bytes of an element."""
 
@@ -142,7 +145,8 @@ def _residual_norm() -> type:
 
 
 def copy_bytes_per_s(device: Device, megabytes: int) -> float:
-    """Bytes that a copy on the device reads and writes in a second: the driver's own, or a kernel of one addition."""
+    """Bytes that a copy on the device reads and writes in a second: the driver's own, a kernel of one addition, or
+    CUDA's, whichever is fastest."""
     import numpy as np
 
     from eyas.explain.gpu_machine import elementwise
@@ -161,7 +165,7 @@ def copy_bytes_per_s(device: Device, megabytes: int) -> float:
     add = _fastest_ns(
         elementwise(device, "%1 = arith.addf %x, %s : f32", "%1"), (array, device.put(np.ones(1, np.float32)))
     )
-    return 2 * 4 * count / (min(ns, add) / 1e9)
+    return 2 * 4 * count / (min(ns, add, _cuda_copy_ns(4 * count)) / 1e9)
 
 
 def measure(kernel: Kernel, type_: str, megabytes: int, device: Device, copy: float) -> Result:
@@ -174,8 +178,7 @@ def measure(kernel: Kernel, type_: str, megabytes: int, device: Device, copy: fl
     model, args = kernel.make(megabytes << 20, dtype)
     module = eyas.compile(model, args, target="vulkan").clone(device)
     given = tuple(device.put(one) for one in args)
-    with torch.no_grad():
-        want = model(*args)
+    want = _reference(model, args)
     found = module(*given).torch()
     ns = _fastest_ns(module, given)
     bytes_ = sum(one.nbytes for one in (*args, want))
@@ -193,19 +196,73 @@ def measure(kernel: Kernel, type_: str, megabytes: int, device: Device, copy: fl
     )
 
 
+def _reference(model: Any, args: Sequence[torch.Tensor]) -> torch.Tensor:
+    """What torch makes of it, where it is fastest."""
+    import torch
+
+    place = "cuda" if torch.cuda.is_available() else "cpu"
+    there = model.to(place) if isinstance(model, torch.nn.Module) else model
+    with torch.no_grad():
+        want = there(*(one.to(place) for one in args)).cpu()
+    if isinstance(model, torch.nn.Module):
+        model.cpu()
+    return want
+
+
 def _error(found: torch.Tensor, want: torch.Tensor) -> float:
     scale = max(float(want.abs().max()), 1e-30)
     return float((found.float() - want.float()).abs().max()) / scale
 
 
 def _fastest_ns(module: Module, args: Sequence[object]) -> int:
-    """The shortest time that all commands of a call take together, once the device is awake: one that was idle runs at
-    a fraction of its clock."""
-    calls = module.profiled_calls(*args)
-    begin, times = time.perf_counter(), []
-    while len(times) < _ROUNDS or time.perf_counter() - begin < _SECONDS:
-        times.append(sum(event.end_ns - event.start_ns for event in next(calls)))
-    return max(1, min(times[-_ROUNDS:]))
+    """The shortest time that all commands of a call take together."""
+    calls, times = module.profiled_calls(*args), []
+    for _ in range(_TURNS):
+        wake()
+        times += [sum(event.end_ns - event.start_ns for event in next(calls)) for _ in range(_ROUNDS)]
+    return max(1, min(times))
+
+
+def wake() -> None:
+    """Has a GPU compute for a while: one that was idle runs at a fraction of its clock, and single kernels of Vulkan do
+    not change that on NVIDIA's driver, where CUDA does."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return
+    matrix = torch.ones(4096, 4096, dtype=torch.float16, device="cuda")
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < _SECONDS:
+        for _ in range(10):
+            matrix @ matrix
+        torch.cuda.synchronize()
+
+
+def _cuda_copy_ns(bytes_: int) -> float:
+    """What CUDA takes for a copy, where it is the device."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return float("inf")
+    source = torch.ones(bytes_, dtype=torch.uint8, device="cuda")
+    target, times = torch.empty_like(source), []
+    for _ in range(_ROUNDS):
+        wake()
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        target.copy_(source)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end))
+    return 1e6 * min(times)
+
+
+def clocks() -> str:
+    """What NVIDIA's driver says of its clocks; nothing elsewhere."""
+    if shutil.which("nvidia-smi") is None:
+        return ""
+    query = ["nvidia-smi", "--query-gpu=clocks.sm,clocks.mem", "--format=csv,noheader"]
+    return f" at {subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()}"
 
 
 def main() -> int:
@@ -220,7 +277,7 @@ def main() -> int:
     options = parser.parse_args()
     device = eyas.Device("vulkan")
     copy = copy_bytes_per_s(device, options.megabytes)
-    print(f"{device.description}, {options.megabytes} MB of arguments; a copy moves {copy / 1e12:.3f} TB/s")
+    print(f"{device.description}{clocks()}, {options.megabytes} MB of arguments; a copy moves {copy / 1e12:.3f} TB/s")
     results: list[Result] = []
     for kernel in kernels():
         if not any(part in (kernel.kind, "") or part in kernel.name for part in options.only.split(",")):

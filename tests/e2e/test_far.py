@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,8 @@ from torch import nn
 
 import eyas
 from eyas.errors import CallError
+from eyas.pipelines import driver
+from eyas.pipelines.request import Request
 
 TARGETS = ["llvm-cpu", "vmvx"]
 
@@ -50,6 +55,21 @@ def test_a_model_with_weights(target: str):
         x = torch.randn(2, 3, 7, 9)
         for got, want in zip(module(x), model(x), strict=True):
             torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_many_weights_of_odd_sizes(external: bool, tmp_path: Path):
+    """Those in the module's file are copied together; in another file they begin anywhere."""
+    torch.manual_seed(1)
+    layers = [nn.Linear(*sizes) for sizes in itertools.pairwise((3, 70, 1, 129, 33, 5))]
+    model, x = nn.Sequential(*layers).eval(), torch.randn(4, 3)
+    weights = tmp_path / "w.safetensors" if external else None
+    driver.compile(Request(model, (x,), targets=(eyas.Target.parse("llvm-cpu"),), external_weights=weights)).save(
+        tmp_path / "m.eyas"
+    )
+    assert not external or weights.exists()
+    found = eyas.load(tmp_path / "m.eyas", device="far")(x)
+    torch.testing.assert_close(torch.as_tensor(found), model(x))
 
 
 def test_many_submissions_of_one_call_and_several_clones():

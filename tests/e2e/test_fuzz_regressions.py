@@ -420,6 +420,22 @@ GRAPHS |= {
     "bounded_nan": graph(
         "torch", leaf("f32", 64, kind="special"), op("torch_hardtanh", 0), op("torch_relu6", 0), results=(1, 2)
     ),
+    # With torch 2.11 alone: it has no form of its own for one image.
+    "windows_of_one_image": graph(
+        "torch",
+        leaf("f32", 2, 6, 3),
+        op(
+            "torch_max_pool2d",
+            0,
+            kernel=(2, 1),
+            stride=2,
+            padding=(0, 0),
+            ceil=False,
+            indices=True,
+            result=1,
+            dilation=1,
+        ),
+    ),
     # The part without elements lies where the result does, which was taken for writing in place.
     "roll_of_one": graph("torch", leaf("f32", 5, 4, 1), op("roll", 0, axis=2, shift=-3), op("any_copysign", 1, 0)),
 }

@@ -38,40 +38,111 @@ static eyas_status_t load_executable(eyas_loaded_module_t* l, uint32_t index) {
   return eyas_status_annotate(status, "executable '%s'", e->name);
 }
 
-// Copies the weight into memory of the device.
-static eyas_status_t upload(eyas_loaded_module_t* l, const void* data, uint64_t bytes,
-                            eyas_hal_buffer_t** out_buffer) {
-  eyas_hal_buffer_t* buffer = NULL;
-  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(l->device, EYAS_HAL_MEMORY_DEVICE_LOCAL,
-                                                EYAS_HAL_USAGE_DISPATCH | EYAS_HAL_USAGE_TRANSFER,
-                                                bytes, &buffer));
-  eyas_status_t status = eyas_hal_buffer_write(buffer, 0, data, bytes);
-  if (!status) status = eyas_hal_buffer_view(buffer, EYAS_HAL_ACCESS_READ, 0, bytes, out_buffer);
-  eyas_hal_buffer_release(buffer);
-  return status;
+//===-- Weights ---------------------------------------------------------------------------------//
+
+// Where the device reads host memory the weights stay in the file. Read-only: dispatches that
+// would write to it are refused, so the cast is sound.
+static eyas_status_t import(eyas_loaded_module_t* l, uint32_t index) {
+  const uint8_t* data = l->module->parameter_data[index];
+  return eyas_hal_buffer_import(l->device, EYAS_HAL_USAGE_ALL, EYAS_HAL_ACCESS_READ, (void*)data,
+                                l->module->program.parameters[index].bytes, NULL, NULL,
+                                &l->parameters[index]);
 }
 
-static eyas_status_t load_parameter(eyas_loaded_module_t* l, uint32_t index) {
-  const eyas_parameter_t* p = &l->module->program.parameters[index];
-  const uint8_t* data = l->module->parameter_data[index];
-  if (!data) {
+static eyas_status_t upload(eyas_loaded_module_t* l, const void* data, uint64_t bytes,
+                            eyas_hal_buffer_t** out_buffer) {
+  EYAS_RETURN_IF_ERROR(eyas_hal_buffer_allocate(l->device, EYAS_HAL_MEMORY_DEVICE_LOCAL,
+                                                EYAS_HAL_USAGE_DISPATCH | EYAS_HAL_USAGE_TRANSFER,
+                                                bytes, out_buffer));
+  return eyas_hal_buffer_write(*out_buffer, 0, data, bytes);
+}
+
+// Elsewhere they are copied, those that follow each other in the file at once: each copy is an
+// allocation and a wait for the device. Places in the file are aligned for every kernel.
+#define RUN_BYTES ((uint64_t)64 << 20)
+#define RUN_GAP 4096
+#define RUN_ALIGNMENT 64
+
+typedef struct weight_t {
+  const uint8_t* data;
+  uint64_t bytes;
+  uint32_t index;
+  bool alone;
+} weight_t;
+
+static int by_place(const void* left, const void* right) {
+  const uint8_t *a = ((const weight_t*)left)->data, *b = ((const weight_t*)right)->data;
+  return (a > b) - (a < b);
+}
+
+// How many of the weights, which are sorted, go together, and how many bytes from the first on.
+static size_t find_run(const weight_t* weights, size_t count, uint64_t* out_bytes) {
+  const uint8_t* begin = weights[0].data;
+  uint64_t bytes = weights[0].bytes;
+  size_t taken = 1;
+  for (; taken < count && !weights[0].alone && !weights[taken].alone; ++taken) {
+    const uint64_t start = (uint64_t)(weights[taken].data - begin);
+    const uint64_t end = start + weights[taken].bytes;
+    if (start > bytes + RUN_GAP || end > RUN_BYTES) break;
+    if (end > bytes) bytes = end;
+  }
+  *out_bytes = bytes;
+  return taken;
+}
+
+static eyas_status_t upload_run(eyas_loaded_module_t* l, const weight_t* weights, size_t count,
+                                uint64_t bytes) {
+  eyas_hal_buffer_t* buffer = NULL;
+  eyas_status_t status = upload(l, weights[0].data, bytes, &buffer);
+  for (size_t i = 0; i < count && !status; ++i) {
+    status = eyas_hal_buffer_view(buffer, EYAS_HAL_ACCESS_READ,
+                                  (uint64_t)(weights[i].data - weights[0].data), weights[i].bytes,
+                                  &l->parameters[weights[i].index]);
+  }
+  eyas_hal_buffer_release(buffer);
+  return eyas_status_annotate(status, "parameter '%s'",
+                              l->module->program.parameters[weights[0].index].name);
+}
+
+static eyas_status_t upload_all(eyas_loaded_module_t* l, weight_t* weights) {
+  const eyas_program_t* p = &l->module->program;
+  size_t count = 0;
+  for (uint32_t i = 0; i < p->parameter_count; ++i) {
+    if (l->parameters[i]) continue;
+    const bool alone = p->parameters[i].external[0] || p->parameters[i].offset % RUN_ALIGNMENT;
+    weights[count++] = (weight_t){l->module->parameter_data[i], p->parameters[i].bytes, i, alone};
+  }
+  qsort(weights, count, sizeof(*weights), by_place);
+  for (size_t first = 0; first < count;) {
+    uint64_t bytes = 0;
+    const size_t taken = find_run(weights + first, count - first, &bytes);
+    EYAS_RETURN_IF_ERROR(upload_run(l, weights + first, taken, bytes));
+    first += taken;
+  }
+  return NULL;
+}
+
+static eyas_status_t load_parameters(eyas_loaded_module_t* l) {
+  const eyas_program_t* p = &l->module->program;
+  for (uint32_t i = 0; i < p->parameter_count; ++i) {
+    if (l->module->parameter_data[i]) continue;
     return eyas_status_make(EYAS_STATUS_FAILED_PRECONDITION,
                             "parameter '%s' is external ('%s' in %s) and has not been given",
-                            p->name, p->key, p->external);
+                            p->parameters[i].name, p->parameters[i].key, p->parameters[i].external);
   }
-  // Where the device reads host memory the weights stay in the file. Read-only: dispatches that
-  // would write to it are refused, so the cast is sound.
-  eyas_hal_buffer_t** out = &l->parameters[index];
-  if (!l->info.host_visible) {
-    return eyas_status_annotate(upload(l, data, p->bytes, out), "parameter '%s'", p->name);
+  for (uint32_t i = 0; i < p->parameter_count && l->info.host_visible; ++i) {
+    eyas_status_t status = import(l, i);
+    if (eyas_status_code(status) == EYAS_STATUS_INCOMPATIBLE) {
+      eyas_status_free(status);
+      continue;
+    }
+    EYAS_RETURN_IF_ERROR(eyas_status_annotate(status, "parameter '%s'", p->parameters[i].name));
   }
-  eyas_status_t status = eyas_hal_buffer_import(l->device, EYAS_HAL_USAGE_ALL, EYAS_HAL_ACCESS_READ,
-                                                (void*)data, p->bytes, NULL, NULL, out);
-  if (eyas_status_code(status) == EYAS_STATUS_INCOMPATIBLE) {
-    eyas_status_free(status);
-    status = upload(l, data, p->bytes, out);
-  }
-  return eyas_status_annotate(status, "parameter '%s'", p->name);
+  weight_t* weights = calloc((size_t)p->parameter_count + 1, sizeof(*weights));
+  if (!weights) return no_memory();
+  eyas_status_t status = upload_all(l, weights);
+  free(weights);
+  return status;
 }
 
 static void destroy(eyas_loaded_module_t* l) {
@@ -95,8 +166,7 @@ static eyas_status_t build(eyas_loaded_module_t* l) {
   l->parameters = calloc((size_t)p->parameter_count + 1, sizeof(*l->parameters));
   if (!l->executables || !l->parameters) return no_memory();
   for (uint32_t i = 0; i < p->executable_count; ++i) EYAS_RETURN_IF_ERROR(load_executable(l, i));
-  for (uint32_t i = 0; i < p->parameter_count; ++i) EYAS_RETURN_IF_ERROR(load_parameter(l, i));
-  return NULL;
+  return load_parameters(l);
 }
 
 eyas_status_t eyas_loaded_module_create(eyas_module_t* module, eyas_hal_device_t* device,

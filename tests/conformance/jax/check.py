@@ -14,7 +14,7 @@ from tests.conformance.outcome import Outcome, one_line
 from tests.conformance.target import compile_options
 
 import eyas
-from eyas.errors import EyasError, UnsupportedOpError
+from eyas.errors import EyasError, TargetError, UnsupportedOpError
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def _compare(case: Case) -> tuple[str, str]:
             if problem := _difference(got, want, case):
                 return "wrong", f"step {step}: {problem}" if case.steps > 1 else problem
             state = _advance(case, state, got)
-    except UnsupportedOpError as error:
+    except (UnsupportedOpError, TargetError) as error:
         return "unsupported", one_line(error)
     except EyasError as error:
         return "crashed", f"{type(error).__name__}: {one_line(error)}"

@@ -231,6 +231,10 @@ def layer() -> Case:
     return Case(Layer().eval(), (torch.randn(12, 2, 16),))
 
 
+def long_sum() -> Case:
+    return Case(Of(lambda _, x: x.sum()), (torch.rand(1021, 512),))
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "speculate-branches": branch,
     "count-loops": loop,
@@ -243,6 +247,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "skip-inserted-zeros": transposed_convolution,
     "convert-conv-layout": convolution,
     "propagate-transposes": two_convolutions,
+    "split-reductions": long_sum,
     "propagate-reshapes": reshaped_product,
     "trim-windows": padded_window,
     "fuse-gathers": chosen_matrices,

@@ -116,7 +116,8 @@ typedef struct build_t {
   const eyas_hal_executable_t* executable;
   eyas_hal_vulkan_executable_t* payload;
   const eyas_hal_vulkan_record_t* records;  // by ordinal
-  _Atomic uint32_t next;
+  uint32_t* order;                          // ordinals, the largest code first
+  _Atomic uint32_t next;                    // in that order
   pthread_mutex_t mutex;
   eyas_status_t status;  // the first failure
 } build_t;
@@ -124,8 +125,9 @@ typedef struct build_t {
 static void* build_some(void* argument) {
   build_t* build = argument;
   for (;;) {
-    const uint32_t i = atomic_fetch_add(&build->next, 1);
-    if (i >= build->executable->export_count) return NULL;
+    const uint32_t turn = atomic_fetch_add(&build->next, 1);
+    if (turn >= build->executable->export_count) return NULL;
+    const uint32_t i = build->order[turn];
     eyas_status_t status =
         make_pipeline(build->device, &build->records[i], &build->payload->exports[i]);
     if (!status) continue;
@@ -136,10 +138,26 @@ static void* build_some(void* argument) {
   }
 }
 
+// So that no thread is left with a large one at the end.
+static void sort_largest_first(const eyas_hal_vulkan_record_t* records, uint32_t* order,
+                               uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t place = i;
+    for (; place > 0 && records[order[place - 1]].code_bytes < records[i].code_bytes; --place) {
+      order[place] = order[place - 1];
+    }
+    order[place] = i;
+  }
+}
+
 static eyas_status_t build_all(build_t* build) {
   pthread_t threads[MAX_THREADS];
+  const uint32_t count = build->executable->export_count;
   uint32_t wanted = eyas_cpu_count(), started = 0;
-  if (wanted > build->executable->export_count) wanted = build->executable->export_count;
+  build->order = malloc((count + 1) * sizeof(*build->order));
+  if (!build->order) return eyas_status_make(EYAS_STATUS_RESOURCE_EXHAUSTED, "out of host memory");
+  sort_largest_first(build->records, build->order, count);
+  if (wanted > count) wanted = count;
   if (wanted > MAX_THREADS) wanted = MAX_THREADS;
   pthread_mutex_init(&build->mutex, NULL);
   while (started + 1 < wanted && pthread_create(&threads[started], NULL, build_some, build) == 0) {
@@ -148,6 +166,7 @@ static eyas_status_t build_all(build_t* build) {
   build_some(build);
   while (started > 0) pthread_join(threads[--started], NULL);
   pthread_mutex_destroy(&build->mutex);
+  free(build->order);
   return build->status;
 }
 

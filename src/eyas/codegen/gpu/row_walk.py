@@ -1,7 +1,7 @@
 """Goes through the nests of a row with its elements in the registers of the threads that share it.
 
-A thread has *pieces* of a row, each some neighbours, which it loads and stores in vectors. Where all pieces are in
-registers at once, a row is read once, whatever its nests do with it. A longer row is gone through piece by piece, once
+A thread has *pieces* of a row, each some neighbours, which it loads and stores in vectors. Those that it holds in
+registers are read once, whatever the nests do with them. Through the rest of a longer row it goes again and again, once
 for each sum and once more for what is written, and what nests hand to each other is made again each time: nothing of it
 is ever in memory, so that a row may be as long as it likes.
 """
@@ -9,40 +9,25 @@ is ever in memory, so that a row may be as long as it likes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
 
-from eyas.codegen.common.emission.tile_loads import Block, TileLoads
+from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.joint import Joint, placed_joint_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Storage
 from eyas.codegen.common.sizes import ZERO, Size
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode
+from eyas.codegen.gpu.row_pieces import Lanes, Piece, PieceTile, can_keep
 from eyas.codegen.gpu.row_plan import Role, RowPlan
 from eyas.codegen.gpu.shuffle import can_shuffle
 from eyas.codegen.gpu.team import Team
-from eyas.codegen.gpu.thread_tile import ThreadLoads, ThreadTile
-
-Lanes = list[mlir.Value]
-"""A value for each neighbour of a piece, or one for all."""
-
-
-@dataclass
-class Piece:
-    """Neighbours of a row that one thread has: group `number`, which is a part of the row only where `inside` holds."""
-
-    number: mlir.Value
-    inside: mlir.Value | None
-    made: dict[Storage, Lanes] = field(default_factory=dict)
-    loaded: dict[tuple, Lanes] = field(default_factory=dict)
-    stores: list[Callable[[], None]] = field(default_factory=list)
 
 
 class RowWalk:
     """One row, whose indices along the shared loops are `shared`; `exists` unless it is beyond the last one. A thread
-    has `pieces` of it at a time."""
+    keeps the first `held` of its pieces, and has `pieces` of the others at a time."""
 
     def __init__(
         self,
@@ -52,10 +37,17 @@ class RowWalk:
         team: Team,
         shared: Sequence[mlir.Value],
         exists: mlir.Value | None,
+        held: int,
         pieces: int,
     ):
         self.kernel, self.plan, self.memory, self.team = kernel, plan, memory, team
         self.at, self.shared, self.exists, self.pieces = memory.at, list(shared), exists, pieces
+        groups = plan.groups.static
+        total = None if groups is None else -(-groups // team.size)
+        self.is_whole = total is not None and total <= held
+        """Whether the held pieces are all there are."""
+        self.begin = 0 if total is None else min(held, total)
+        """The first piece that is not held."""
         self.numbers: dict[Storage, Lanes] = {}
         """What is known of the row as a whole."""
         self.stores: list[Callable[[], None]] = []
@@ -66,13 +58,11 @@ class RowWalk:
         self.first, self.stride = self._places()
 
     def emit(self) -> None:
-        total = self._total
-        if total is not None and total <= self.pieces:
-            held = [self._piece(self.at.index(number), number) for number in range(total)]
-            for number, nest in enumerate(self.kernel.nests):
-                self._pass(number, nest, held)
-        else:
-            self._emit_again_and_again()
+        held = [self._piece(self.at.index(number), number) for number in range(self.begin)]
+        for number, nest in enumerate(self.kernel.nests):
+            self._pass(number, nest, held)
+        if not self.is_whole:
+            self._write_again()
         self._store_numbers()
 
     def _store_numbers(self) -> None:
@@ -92,98 +82,79 @@ class RowWalk:
         elif role is Role.ROW:
             self._finish(nest, [])
         else:
-            tile = PieceTile(self, nest)
-            joint = _joint(nest)
+            tile, joint = PieceTile(self, nest), _joint(nest)
             self._load_ahead(nest, held)
             share = self._share(tile, joint, held, self._start(tile, joint))
-            self._join(tile, joint, share)
+            self._join(tile, joint, share if self.is_whole else self._sum_again(number, tile, joint, share))
 
     # --- rows that do not fit into registers --------------------------------------------------------------------------
 
-    def _emit_again_and_again(self) -> None:
+    def _sum_again(self, number: int, tile: PieceTile, joint: Joint, share: list[Lanes]) -> list[Lanes]:
+        """A share with the pieces that are not held."""
+        nests, outputs = self.kernel.nests, len(share[0])
+
+        def by_lane(values: list[mlir.Value]) -> list[Lanes]:
+            return [values[first : first + outputs] for first in range(0, len(values), outputs)]
+
+        def run(passing: list[Piece], carried: list[mlir.Value]) -> list[mlir.Value]:
+            for one in (*self.plan.feeds[number], number):
+                self._load_ahead(nests[one], passing)
+            for one in self.plan.feeds[number]:
+                self._points(nests[one], passing, stores=False)
+            return _flat(self._share(tile, joint, passing, by_lane(carried)))
+
+        return by_lane(self._walk(_flat(share), run))
+
+    def _write_again(self) -> None:
+        """What nests write of the pieces that are not held."""
         nests, plan = self.kernel.nests, self.plan
-        for number, nest in enumerate(nests):
-            if plan.roles[number] is Role.ROW:
-                self._finish(nest, [])
-            elif plan.roles[number] is Role.SUM:
-                self._sum_again(number, nest)
         last = [number for number, nest in enumerate(nests) if plan.roles[number] is Role.POINTS and _writes(nest)]
-        if not last:
-            return
         needed = sorted({one for number in last for one in (*plan.feeds[number], number)})
 
-        def run(held: list[Piece], carried: list[mlir.Value]) -> list[mlir.Value]:
+        def run(passing: list[Piece], carried: list[mlir.Value]) -> list[mlir.Value]:
             for number in needed:
-                self._load_ahead(nests[number], held)
+                self._load_ahead(nests[number], passing)
             for number in needed:
-                self._points(nests[number], held, stores=False)
-            for piece in held:
+                self._points(nests[number], passing, stores=False)
+            for piece in passing:
                 self._flush(piece)
             return carried
 
-        self._walk([], run)
-
-    def _sum_again(self, number: int, nest: Nest) -> None:
-        tile, joint, nests = PieceTile(self, nest), _joint(nest), self.kernel.nests
-        first = self._start(tile, joint)
-
-        def run(held: list[Piece], carried: list[mlir.Value]) -> list[mlir.Value]:
-            share = [carried[lane * len(first[0]) :][: len(first[0])] for lane in range(len(first))]
-            for one in (*self.plan.feeds[number], number):
-                self._load_ahead(nests[one], held)
-            for one in self.plan.feeds[number]:
-                self._points(nests[one], held, stores=False)
-            for piece in held:
-                piece.stores.clear()  # only the last time around
-            return _flat(self._share(tile, joint, held, share))
-
-        final = self._walk(_flat(first), run)
-        self._join(tile, joint, [final[lane * len(first[0]) :][: len(first[0])] for lane in range(len(first))])
+        if last:
+            self._walk([], run)
 
     def _walk(self, carried: list[mlir.Value], run: Callable) -> list[mlir.Value]:
-        """Runs code for all pieces, so many at a time: first for those that are surely inside of the row."""
-        at, memory, team = self.at, self.memory, self.team
-        groups = memory.size(self.plan.groups)
-        whole = self.plan.groups.static
-        if not self.plan.in_order:
-            count = arith.DivUIOp(groups, at.index(team.size * self.pieces)).result
-            known = None if whole is None else whole // (team.size * self.pieces)
-        else:
-            # Only where they come out even are all pieces of all threads inside.
-            known = whole // team.size // self.pieces if whole is not None and whole % team.size == 0 else 0
-            count = at.index(known)
-        if known is None or known:
-            carried = self._rounds(at.index(0), count, at.index(1), carried, lambda one, values: run(
-                [self._piece(arith.AddIOp(arith.MulIOp(one, at.index(self.pieces)).result, at.index(number)).result)
-                 for number in range(self.pieces)], values))  # fmt: skip
-        if known is not None and whole is not None:
-            rest = -(-whole // team.size) - known * self.pieces
-            if rest <= self.pieces:
-                if rest:
-                    begin = known * self.pieces
-                    carried = run([self._piece(at.index(begin + one), begin + one) for one in range(rest)], carried)
-                return carried
-        low = arith.MulIOp(count, at.index(self.pieces)).result
-        high = arith.CeilDivUIOp(groups, at.index(team.size)).result
-        return self._rounds(
-            low, high, at.index(1), carried, lambda one, values: run([self._piece(one, guarded=True)], values)
-        )
+        """Runs code for all pieces that are not held, so many at a time: first for those that are surely inside of the
+        row."""
+        at, memory, size, begin, pieces = self.at, self.memory, self.team.size, self.begin, self.pieces
+        groups, whole = memory.size(self.plan.groups), self.plan.groups.static
+        known = None if whole is None else max(0, whole // size - begin) // pieces
+        if self.plan.in_order and (whole is None or whole % size):
+            known = 0  # only where they come out even are all pieces of all threads inside
+        count = arith.DivUIOp(groups, at.index(size * pieces)).result if known is None else at.index(known)
 
-    def _rounds(
-        self, low: mlir.Value, high: mlir.Value, step: mlir.Value, carried: list[mlir.Value], run: Callable
-    ) -> list[mlir.Value]:
-        loop = scf.ForOp(low, high, step, carried)
+        def several(number: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+            first = memory.multiply(number, pieces)
+            return run([self._piece(memory.add(first, at.index(begin + one))) for one in range(pieces)], values)
+
+        if known is None or known:
+            carried = self._rounds(at.index(0), count, carried, several)
+        if known is not None and whole is not None:
+            first, total = begin + known * pieces, -(-whole // size)
+            if total - first <= pieces:
+                rest = [self._piece(at.index(one), one) for one in range(first, total)]
+                return run(rest, carried) if rest else carried
+        low = memory.add(memory.multiply(count, pieces), at.index(begin))
+        high = arith.CeilDivUIOp(groups, at.index(size)).result
+        return self._rounds(low, high, carried, lambda one, values: run([self._piece(one, guarded=True)], values))
+
+    def _rounds(self, low: mlir.Value, high: mlir.Value, carried: list[mlir.Value], run: Callable) -> list[mlir.Value]:
+        loop = scf.ForOp(low, high, self.at.index(1), carried)
         with mlir.InsertionPoint(loop.body):
             scf.YieldOp(run(loop.induction_variable, list(loop.inner_iter_args)))
         return list(loop.results)
 
     # --- pieces -------------------------------------------------------------------------------------------------------
-
-    @property
-    def _total(self) -> int | None:
-        """Pieces that each thread has of a row."""
-        groups = self.plan.groups.static
-        return None if groups is None else -(-groups // self.team.size)
 
     def _places(self) -> tuple[mlir.Value, int]:
         """Where a thread's first piece is, and how far apart they are: side by side with those of all other threads,
@@ -227,7 +198,7 @@ class RowWalk:
             for access in (one for statement in nest.statements for one in statement.inputs if isinstance(one, Access)):
                 own = any(stride != ZERO for stride in access.strides[shared:])
                 of_row = own and (not shared or any(stride != ZERO for stride in access.strides[:shared]))
-                if of_row and _can_keep(access) and not self.is_made(access.storage):
+                if of_row and can_keep(access) and not self.is_made(access.storage):
                     for lane in range(self.plan.points):
                         loads.get(access, 0, lane)
 
@@ -289,86 +260,6 @@ class RowWalk:
         self.stores += piece.stores
 
 
-class PieceTile(ThreadTile):
-    """The statements of a nest for one piece of a row."""
-
-    def __init__(self, walk: RowWalk, nest: Nest):
-        lane = len(nest.loops) - 1 if len(nest.loops) > walk.plan.shared else None
-        super().__init__(walk.memory, nest, lane_loop=lane)
-        self.walk = walk
-        self.piece: Piece | None = None
-
-    def run_piece(self, piece: Piece) -> None:
-        self.piece = piece
-        self.run(self.walk.block(self.nest, piece))
-
-    def run_row(self, piece: Piece, sums: Lanes) -> None:
-        """The statements after the first, whose `sums` are known; all of them, where there are none."""
-        self.piece, made = piece, {}
-        block = self._row_block()
-        statements = self.nest.statements
-        if sums:
-            self._keep(0, statements[0], block, [[[one]] for one in sums], made)
-        for position, statement in list(enumerate(statements))[1 if sums else 0 :]:
-            loads = self._loads(block)
-            tiles = self._apply(statement, block, loads, made, self._initial(statement, block, loads))
-            self._keep(position, statement, block, tiles, made)
-
-    def olds(self) -> Lanes:
-        """What a sum is added to."""
-        self.piece = Piece(self.at.index(0), None)
-        block = self._row_block()
-        return [old[0][0] for old in self._initial(self.nest.statements[0], block, self._loads(block))]
-
-    def sum_piece(self, piece: Piece, share: list[Lanes]) -> list[Lanes]:
-        """The first statement with each neighbour added to its own sums."""
-        self.piece, first = piece, self.nest.statements[0]
-        block = self.walk.block(self.nest, piece)
-        olds = [[[lane[output] for lane in share]] for output in range(len(share[0]))]
-        results = self._apply(first, block, self._loads(block), {}, olds)
-        return [[results[output][0][lane] for output in range(len(results))] for lane in range(len(share))]
-
-    def loads_of(self, piece: Piece) -> PieceLoads:
-        self.piece = piece
-        return self._loads(self.walk.block(self.nest, piece))
-
-    def _row_block(self) -> Block:
-        own = len(self.nest.loops) - self.walk.plan.shared
-        return Block([*self.walk.shared, *[None] * own], 1, 1, None)
-
-    def _loads(self, block: Block, outer: TileLoads | None = None) -> PieceLoads:
-        assert self.piece is not None
-        return PieceLoads(self, block, outer, self.piece, self.walk.numbers)
-
-    def _store(self, access: Access, block: Block, values: list[Lanes]) -> None:
-        assert self.piece is not None
-        self.piece.made[access.storage] = values[0]
-        if access.storage.binding is not None:
-            self.piece.stores.append(lambda: self._store_all(access, block, values))
-
-
-class PieceLoads(ThreadLoads):
-    """Loads of a piece: what was made or loaded before is in registers."""
-
-    def __init__(
-        self, tile: PieceTile, block: Block, outer: TileLoads | None, piece: Piece, numbers: dict[Storage, Lanes]
-    ):
-        super().__init__(tile.context, block, outer, None)
-        self.nest, self.piece, self.numbers = tile.nest, piece, numbers
-
-    def get(self, access: Access, row: int, vector: int) -> mlir.Value:
-        made = self.piece.made.get(access.storage) or self.numbers.get(access.storage)
-        if made is not None:
-            return made[vector if len(made) > 1 else 0]
-        if not _can_keep(access):
-            return super().get(access, row, vector)
-        key = (self.nest.loops, access.storage, access.offset, access.strides)
-        lanes = self.block.vectors if self._depends(access, self.lane_loop) else 1
-        if key not in self.piece.loaded:
-            self.piece.loaded[key] = [super(PieceLoads, self).get(access, row, lane) for lane in range(lanes)]
-        return self.piece.loaded[key][vector if lanes > 1 else 0]
-
-
 def with_condition(conditions: Sequence[mlir.Value], run: Callable[[], object]) -> None:
     """Runs code where all of some conditions hold."""
     if not conditions:
@@ -390,11 +281,6 @@ def _joint(nest: Nest) -> Joint:
 def _writes(nest: Nest) -> bool:
     outputs = [one for statement in nest.statements for one in statement.outputs if one is not None]
     return any(one.storage.binding is not None for one in outputs)
-
-
-def _can_keep(access: Access) -> bool:
-    """Whether an access has no conditions, so that where it reads from says what it reads."""
-    return not access.guards and access.otherwise is None
 
 
 def _flat(share: list[Lanes]) -> list[mlir.Value]:

@@ -18,6 +18,7 @@ from eyas.codegen.spirv.narrow_comparisons import narrow_comparisons
 from eyas.codegen.spirv.narrow_floats import hold_as_integers, split_conversions
 from eyas.codegen.spirv.quotients import round_quotients
 from eyas.codegen.spirv.rotate_whiles import rotate_whiles
+from eyas.codegen.spirv.shared_roundings import round_what_is_stored
 from eyas.ir import run_upstream
 from eyas.ir.walk import find_ops
 from eyas.targets.gpu import GpuTarget
@@ -39,6 +40,7 @@ def legalize(module: mlir.Module, target: GpuTarget) -> None:
     keep_roundings(module)
     halves = not has_halves(target)
     split_conversions(module, halves)
+    round_what_is_stored(module)
     run_upstream(module, "arith-expand{include-bf16=true}")
     hold_as_integers(module, halves)
     narrow_comparisons(module)

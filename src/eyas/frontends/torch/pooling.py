@@ -98,8 +98,8 @@ def largest_of_windows(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The same of windows of one size. The importer has it for floats."""
-    if x.is_floating_point() or not _are_known(x, axes):
+    """The same of windows of one size. The importer has it for batches of floats."""
+    if (x.is_floating_point() and x.dim() > axes + 1) or not _are_known(x, axes):
         return NotImplemented
     kernel = _spread(kernel_size, axes)
     steps, pads, gaps = _spread(stride or kernel, axes), _spread(padding, axes), _spread(dilation, axes)

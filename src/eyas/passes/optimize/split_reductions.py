@@ -20,6 +20,8 @@ from eyas.passes.targeted import TargetedPass
 _LEAST_ELEMENTS = 1 << 18
 # Threads that share a sum along memory in a workgroup; across memory that is so many for each result.
 _ALONG, _ACROSS = 256, 8
+# Rows of which dispatches are formed that go through them several times.
+_ROWS = 16
 # How far from the wanted number of parts a divisor may be.
 _FEWER, _MORE = 2, 4
 
@@ -102,8 +104,9 @@ def _choose(found: Sum, wanted: int) -> tuple[int, int] | None:
         return None
     largest = max(found.maps[:-1], key=lambda map_: len(map_.results))
     read = [expr.position for expr in largest.results if isinstance(expr, mlir.AffineDimExpr)]
-    busy = results * (_ALONG if found.iterators[read[-1]] == "reduction" else _ACROSS)
-    if 2 * busy > wanted:
+    along = found.iterators[read[-1]] == "reduction"
+    busy = results * (_ALONG if along else _ACROSS)
+    if 2 * busy > wanted or (along and results >= _ROWS and _goes_on_with_rows(found)):
         return None
     parts = -(-wanted // busy)
     loops = [loop for loop in read if found.iterators[loop] == "reduction" and found.extents[loop] > 1]
@@ -112,6 +115,24 @@ def _choose(found: Sum, wanted: int) -> tuple[int, int] | None:
             return loop, count
     loop = max(loops, key=lambda one: found.extents[one])
     return (loop, found.extents[loop]) if found.extents[loop] <= parts else None
+
+
+def _goes_on_with_rows(found: Sum) -> bool:
+    """Whether what is made of the sums meets something as large as what was summed up: then one dispatch should go
+    through a row several times, as in a softmax."""
+    size, pending, seen = prod(found.extents), [found.op], set()
+    while pending:
+        for use in [use for result in pending.pop().results for use in result.uses]:
+            user = use.owner.operation
+            while user.block != found.op.block:
+                user = user.parent.operation
+            types = [value.type for value in user.operands if isinstance(value.type, mlir.RankedTensorType)]
+            if any(one.has_static_shape and prod(one.shape) >= size for one in types):
+                return True
+            if user not in seen:
+                seen.add(user)
+                pending.append(user)
+    return False
 
 
 def _divisor(extent: int, parts: int) -> int | None:

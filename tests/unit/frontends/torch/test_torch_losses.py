@@ -7,6 +7,8 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
+import eyas  # noqa: E402
+
 pytestmark = pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="torch has no such function yet")
 
 
@@ -29,3 +31,17 @@ def test_loss_and_gradients(reduction, with_bias) -> None:
     compiled = torch.compile(loss, backend="eyas", fullgraph=True)
     for one, other in zip(results(compiled), results(loss), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_of_any_number_of_samples() -> None:
+    matrix, parts = torch.randn(4, 5), torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+
+    def loss(x, target):
+        return F.linear_cross_entropy(x, matrix, target, options=parts)
+
+    count = torch.export.Dim("count", min=2, max=100)
+    calls = [(torch.randn(size, 5), torch.randint(0, 4, (size,))) for size in (6, 9)]
+    dims = ({0: count}, {0: count})
+    module = eyas.compile(loss, calls[0], dynamic_shapes=dims, device="local-sync", progress=False)
+    for call in calls:
+        torch.testing.assert_close(module(*call), loss(*call), rtol=1e-4, atol=1e-5)

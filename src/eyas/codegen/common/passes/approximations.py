@@ -20,9 +20,9 @@ from eyas.codegen.common.passes.lanes import Integer, Real, choose, pick
 def _reduce(x: Real, bias: int) -> tuple[Real, Real]:
     """x = n ln2 + r. Gives r, and t whose low bits hold n + bias."""
     k = format_of(x)
-    t = x.times_plus(LOG2E, k.round + bias)
+    t = x.times_near(LOG2E, k.round + bias)
     n = t - (k.round + bias)
-    return n.times_plus(-k.ln2_low, n.times_plus(-k.ln2_high, x)), t
+    return n.times_near(-k.ln2_low, n.times_near(-k.ln2_high, x)), t
 
 
 def _exp_of_reduced(r: Real) -> Real:

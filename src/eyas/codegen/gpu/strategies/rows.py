@@ -61,9 +61,11 @@ class RowKnobs:
     """Threads that share a row; a workgroup has `threads / team` rows at a time."""
     lanes: int
     """Threads of a subgroup, which hand values to each other; 1: they do not."""
+    held: int
+    """Groups of neighbours of a row that a thread keeps in registers."""
     pieces: int
-    """Groups of neighbours of a row that a thread has in registers at a time; rows of more are read again for each sum.
-    0: what nests hand to each other is in shared memory."""
+    """How many of the others, which it reads again for each sum, it has at a time; 0: what nests hand to each other is
+    in shared memory."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Rows(KernelStrategy):
         if team > 1 and (needed := local_bytes(kernel, threads // team, threads)) > target.shared_bytes:
             return f"a row needs {needed} bytes of shared memory, the device has {target.shared_bytes}"
         lanes = target.subgroup if target.has("subgroup-shuffle") and threads % target.subgroup == 0 else 1
-        return cls(kernel, RowKnobs(threads, team, lanes, 0))
+        return cls(kernel, RowKnobs(threads, team, lanes, 0, 0))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -115,8 +117,9 @@ class Rows(KernelStrategy):
             return problem
         if knobs.team > knobs.threads:
             return f"team is {knobs.team}; it must be at most threads"
-        if not 0 <= knobs.pieces <= _MOST_PIECES:
-            return f"pieces is {knobs.pieces}; it must be 0 to {_MOST_PIECES}"
+        for name, count in (("held", knobs.held), ("pieces", knobs.pieces)):
+            if not 0 <= count <= _MOST_PIECES:
+                return f"{name} is {count}; it must be 0 to {_MOST_PIECES}"
         if knobs.pieces and isinstance(reason := plan_of(kernel), str):
             return f"pieces is {knobs.pieces}; it must be 0, for {reason}"
         return None if knobs.pieces else _why_not_kept(kernel)
@@ -140,7 +143,8 @@ class Rows(KernelStrategy):
             row = number if slot is None else arith.AddIOp(number, slot).result
             emitter = _RowEmitter(kernel, memory, team, row, None if slot is None else rows)
             if isinstance(plan, RowPlan):
-                RowWalk(kernel, plan, memory, team, emitter.shared, emitter.exists, self.knobs.pieces).emit()
+                held, pieces = self.knobs.held, self.knobs.pieces
+                RowWalk(kernel, plan, memory, team, emitter.shared, emitter.exists, held, pieces).emit()
             else:
                 emitter.emit()
 
@@ -256,9 +260,12 @@ def _in_registers(plan: RowPlan, rows: Size, target: GpuTarget) -> RowKnobs:
     threads = max(team, min(_SOME_THREADS, target.max_threads))
     while threads > max(team, target.subgroup) and count * team < threads * target.cores:
         threads //= 2
+    # What does not fit is read again as a whole where keeping a part of it saves nothing.
     fits = plan.groups.is_static and share(team) <= pieces
-    held = share(team) if fits else max(1, _WORDS_IN_PASSING // plan.points)
-    return RowKnobs(threads, team, lanes if threads % target.subgroup == 0 else 1, held)
+    keeps = plan.groups.is_static and target.facts.shared_is_near and not passes_once
+    held = share(team) if fits else pieces if keeps else 0
+    lanes = lanes if threads % target.subgroup == 0 else 1
+    return RowKnobs(threads, team, lanes, held, max(1, _WORDS_IN_PASSING // plan.points))
 
 
 def _rows(kernel: Kernel) -> Size:

@@ -14,7 +14,9 @@ Tensor = torch.Tensor
 
 def forms() -> dict[Any, Callable[..., Any]]:
     """By function."""
+    in_parts = getattr(F, "linear_cross_entropy", None)  # older versions of torch have none
     return {
+        **({in_parts: linear_cross_entropy} if in_parts else {}),
         torch.kron: kron,
         Tensor.kron: kron,
         torch.bilinear: bilinear,
@@ -68,6 +70,11 @@ def embedding_bag(
 
 
 _MODES = ("sum", "mean", "max")
+
+
+def linear_cross_entropy(*args: Any, options: Any = None, **kwargs: Any) -> Tensor:
+    """In one piece: how many parts there are would depend on the size."""
+    return NotImplemented if options is None else F.linear_cross_entropy(*args, options=None, **kwargs)
 
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
