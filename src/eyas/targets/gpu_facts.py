@@ -120,14 +120,17 @@ _NARROW = "f16 i8 i16 storage8 storage16"
 # "Typical": as vulkan.gpuinfo.org has it for most devices of that kind with drivers since 2023; where devices of a kind
 # differ, what all of them have.
 
-# As reported for an H200 by its driver 580.159 (Vulkan 1.4). Shapes of matrices are typical of NVIDIA's drivers.
+# As reported for an H200 by its driver 580.159 (Vulkan 1.4). These shapes are typical of NVIDIA's drivers.
 _NVIDIA_MATRICES = _features(
     "matrix:f16:f16:16x16x16 matrix:f16:f32:16x16x16 matrix:bf16:f32:16x16x16 matrix:i8:i32:16x16x32"
+)
+_HOPPER_MATRICES = _NVIDIA_MATRICES | _features(
+    "matrix:f16:f16:16x8x8 matrix:f16:f16:16x8x16 matrix:f16:f32:16x8x8 matrix:f16:f32:16x8x16 matrix:i8:i32:16x8x32"
 )
 _NVIDIA_FEATURES = _features(_SUBGROUPS, _NARROW, "f64 i64 dot8 memory-model atomic-f32-add float-controls")
 _HOPPER = Gpu(
     132, 32, 1024, 48 * KIB, 256, 1 << 20, 16, 2**32 - 1, NO_LIMIT, 6, 256 * KIB, 50 * MIB,
-    _NVIDIA_FEATURES | _NVIDIA_MATRICES | {"bf16"}, 0x10DE,
+    _NVIDIA_FEATURES | _HOPPER_MATRICES | {"bf16"}, 0x10DE,
 )  # fmt: skip
 # Typical: as Hopper, with fewer and smaller processors (GA102); bf16 as a type of shaders came with later drivers.
 _AMPERE = Gpu(

@@ -12,7 +12,7 @@ TEXTS = [
     *(f"vulkan:{name}" for name in VULKAN),
     *(f"cuda:{name}" for name in GPUS["cuda"]),
     "vulkan:baseline:+f16,+storage16",
-    "vulkan:hopper:-bf16,-matrix:bf16:f32:16x16x16,+matrix:f16:f32:16x8x16,spirv=1.5,cores=114",
+    "vulkan:hopper:-bf16,-matrix:bf16:f32:16x16x16,+matrix:f16:f32:8x8x8,spirv=1.5,cores=114",
     "vulkan:mali:spirv=1.3,subgroup=8,threads=256,shared=16K,push=256,bindings=8,alignment=64,range=1M,grid=1024,cores=4",
 ]
 

@@ -53,8 +53,9 @@ def test_products_of_bytes_and_bfloats_are_made_of_fragments(element, shape):
 
 
 def test_the_largest_fragment_is_taken():
-    target = f"{HOPPER}:+matrix:f16:f32:16x8x8,+matrix:f16:f32:16x8x16"
-    assert "matrix:f16:f32:16x16x16" in compiled(text_of(512, 384, 256), target).needs
+    shapes = [one[2:] for one in Target.parse(HOPPER).matrix_shapes if (one.operand, one.sum) == ("f16", "f32")]
+    assert shapes == [(16, 8, 8), (16, 8, 16), (16, 16, 16)]
+    assert "matrix:f16:f32:16x16x16" in compiled(text_of(512, 384, 256), HOPPER).needs
 
 
 def test_steps_that_do_not_fill_a_fragment_are_zeros():
