@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.tools.slices import half_of
 
 pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -29,8 +30,7 @@ def runners() -> Path:
     return build_runners()
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("model", "target"), half_of(tuple(MODELS), tuple(TARGETS)))
 def test_other_cpus(model: str, target: str, runners: Path, tmp_path: Path) -> None:
     parsed = Target.parse(target)
     assert isinstance(parsed, CpuTarget)

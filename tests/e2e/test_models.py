@@ -187,7 +187,11 @@ def test_torch(make):
     check(eyas.compile(model, calls[0]), model, calls)
 
 
-@pytest.mark.parametrize("make", [resnet18, bert, gpt2, vit], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make",
+    [resnet18, gpt2, *(pytest.param(one, marks=pytest.mark.long) for one in (bert, vit))],
+    ids=lambda make: make.__name__,
+)
 def test_onnx_exports(make, tmp_path, caplog):
     pytest.importorskip("onnxscript")
     caplog.set_level(logging.CRITICAL)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
+from tests.tools.slices import half_of
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
@@ -79,15 +78,9 @@ def close(got, want, precision):
     return error
 
 
-def _in_turn(*cases):
-    """Half of all combinations of two values each, such that each pair of values is met; the rest is long."""
-    odd = pytest.mark.long
-    return [pytest.param(*case, marks=odd if index.bit_count() % 2 else ()) for index, case in enumerate(cases)]
-
-
 @pytest.mark.parametrize(
     ("name", "target", "precision"),
-    _in_turn(*itertools.product(CASES, ("llvm-cpu", "vmvx"), ("f16", "bf16"))),
+    half_of(tuple(CASES), ("llvm-cpu", "vmvx"), ("f16", "bf16")),
 )
 def test_half_precision_is_near(name, target, precision):
     model, inputs, want = case_of(name)
@@ -97,7 +90,7 @@ def test_half_precision_is_near(name, target, precision):
     assert module.manifest["provenance"]["precision"] == precision
 
 
-@pytest.mark.parametrize(("name", "precision"), _in_turn(*itertools.product(CASES, ("f16", "bf16"))))
+@pytest.mark.parametrize(("name", "precision"), half_of(tuple(CASES), ("f16", "bf16")))
 def test_half_precision_is_near_on_a_gpu(name, precision, vulkan_device):
     model, inputs, want = case_of(name)
     close(eyas.compile(model, inputs, target="vulkan", precision=precision)(*inputs), want, precision)

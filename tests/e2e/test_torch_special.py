@@ -10,6 +10,8 @@ torch = pytest.importorskip("torch")
 
 import eyas  # noqa: E402
 
+LONG = pytest.mark.long
+"""Programs of many functions each; a part of their types and orders shows what the others show."""
 torch.manual_seed(0)
 special = torch.special
 UNARY = (
@@ -64,13 +66,16 @@ def test_bytecode():
     check(HALVES, (ARGUMENTS,), target="vmvx")
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.uint8, torch.bool])
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float16, torch.int32, *(pytest.param(one, marks=LONG) for one in (torch.bfloat16, torch.uint8, torch.bool))],
+)
 def test_other_types(dtype):
     numbers = torch.rand(3, 5) * 4 if dtype.is_floating_point else torch.randint(0, 5, (3, 5))
     check(HALVES, (numbers.to(dtype),))
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])
+@pytest.mark.parametrize("shape", [(), pytest.param((0,), marks=LONG), (2, 0, 3)])
 def test_few_elements(shape):
     check(HALVES, (torch.rand(shape),))
     check(BINARY, (torch.rand(shape) + 2, torch.rand(shape) + 0.5))
@@ -99,7 +104,7 @@ def test_two_arguments():
     check(BINARY[2:], (3.0, x))
 
 
-@pytest.mark.parametrize("order", [0, 1, 2, 5])
+@pytest.mark.parametrize("order", [0, pytest.param(1, marks=LONG), 2, pytest.param(5, marks=LONG)])
 def test_derivatives_of_gamma(order):
     x = torch.cat([torch.linspace(-5.45, 5.55, 101), torch.tensor([1e4, 1e-3, math.nan])])
     check((lambda one: special.polygamma(order, one), lambda one: special.multigammaln(one + 6, 3)), (x,))
@@ -111,7 +116,7 @@ def test_degrees_that_are_data():
     check(BY_DEGREE, tuple(one.contiguous() for one in torch.meshgrid(x, n, indexing="ij")))
 
 
-@pytest.mark.parametrize("degree", [-1, 0, 1, 6, 9, 40])
+@pytest.mark.parametrize("degree", [-1, *(pytest.param(one, marks=LONG) for one in (0, 1, 6)), 9, 40])
 def test_degrees_that_are_known(degree):
     check(BY_DEGREE, (torch.linspace(-1.5, 1.5, 37),), (degree,))
 

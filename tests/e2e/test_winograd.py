@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.tools.slices import half_of
 
 import eyas
 from eyas.passes.optimize import winograd
@@ -85,9 +86,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("tile", [2, 4])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@TARGETS
+@pytest.mark.parametrize(("shape", "tile", "target"), half_of(SHAPES, [2, 4], ["llvm-cpu", "vmvx"]))
 def test_shapes(monkeypatch, target, shape, tile):
     batch, height, width, channels, filters, padding = shape
     rng = np.random.default_rng(height * width)
@@ -97,8 +96,7 @@ def test_shapes(monkeypatch, target, shape, tile):
     assert (np.abs(given - reference(layer, x)) <= bound(layer, x, tile)).all()
 
 
-@pytest.mark.parametrize("tile", [2, 4])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("shape", "tile"), half_of(SHAPES, [2, 4]))
 def test_shapes_on_a_gpu(monkeypatch, shape, tile, vulkan_device):
     batch, height, width, channels, filters, padding = shape
     rng = np.random.default_rng(height * width)

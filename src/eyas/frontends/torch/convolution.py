@@ -43,7 +43,8 @@ def convolution(
     rank = x.dim() - 2
     if rank == 3 and not transposed and groups > 1 and weight.dim() == 5 and not x.is_complex():
         if weight.shape[1] == 1 or not x.is_floating_point():
-            return _by_planes(x, weight, bias, *(_spread(one, rank) for one in (stride, padding, dilation)), groups)
+            steps = _spread(stride, rank), _spread(padding, rank), _spread(dilation, rank)
+            return _by_planes(x, weight, bias, *steps, groups)
     if not transposed or groups == 1 or weight.dim() != x.dim() or x.is_complex():
         return NotImplemented
     stride, padding, dilation, more = (_spread(one, rank) for one in (stride, padding, dilation, output_padding))
