@@ -7,7 +7,7 @@ and columns of them. With two buffers, threads fill one while they multiply from
     for k in steps of depth:
         shared[1] <- registers; registers <- memory at k + 2 depth
         for each slice of depth:
-            next factors <- shared[0], next slice; or, in the middle of the last: barrier; shared[1], slice 0
+            next factors <- shared[0], next slice; or, at the last: barrier; next factors <- shared[1], slice 0
             sums += factors of rows * factors of columns
         swap the buffers
 
@@ -145,15 +145,14 @@ class MatrixTile(ThreadTile):
             other = arith.SubIOp(size, buffer).result
             self._fill(coming[: self.rounds], other)
             coming = [*coming[self.rounds :], *self._fetch(self._later(index, self.in_flight + 1))]
-            for slice_ in range(1, self.slices):
-                following = self._read(buffer, slice_)
+            for slice_ in range(self.slices):
+                if slice_ + 1 < self.slices:
+                    following = self._read(buffer, slice_ + 1)
+                else:
+                    gpu.BarrierOp()
+                    following = self._read(other, 0)
                 sums, factors = self._multiply(factors, sums), following
-            half = self.fragments.rows // 2  # work that is there already, while others come to the barrier
-            before = self._multiply(factors, sums, range(half))
-            gpu.BarrierOp()
-            following = self._read(other, 0)
-            after = self._multiply(factors, sums, range(half, self.fragments.rows))
-            return [other, *before, *after, *following, *coming]
+            return [other, *sums, *factors, *coming]
 
         carried = self._carry(zero, self._end, self._stride, [zero, *zeros, *first, *coming], step)
         gpu.BarrierOp()  # the last step has read fragments that nobody needs
@@ -211,17 +210,10 @@ class MatrixTile(ThreadTile):
             found += [stage.read(start, number, slice_, k, stage is self.stages[0]) for number in range(count)]
         return found
 
-    def _multiply(
-        self, factors: list[mlir.Value], sums: list[mlir.Value], some: range | None = None
-    ) -> list[mlir.Value]:
-        """The sums of all rows of fragments, or of some, with the products of a slice added."""
+    def _multiply(self, factors: list[mlir.Value], sums: list[mlir.Value]) -> list[mlir.Value]:
         rows, columns = factors[: self.fragments.rows], factors[self.fragments.rows :]
-        some = range(len(rows)) if some is None else some
-        places = [(row, column) for row in some for column in range(len(columns))]
-        return [
-            gpu.SubgroupMmaComputeOp(rows[row], columns[column], sums[row * len(columns) + column]).result
-            for row, column in places
-        ]
+        pairs = [(one, other) for one in rows for other in columns]
+        return [gpu.SubgroupMmaComputeOp(*pair, sum_).result for pair, sum_ in zip(pairs, sums, strict=True)]
 
     # --- what follows it ----------------------------------------------------------------------------------------------
 

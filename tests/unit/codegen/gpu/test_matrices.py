@@ -108,11 +108,6 @@ def test_a_target_with_little_shared_memory_has_one_buffer_or_less_depth():
         assert one.buffers * one.depth * sum(tile_of(one)) * 2 <= int(size[:-1]) * 1024
 
 
-def test_workgroups_of_one_processor_have_the_same_rows():
-    assert chosen(text_of(4096, 4096, 256), HOPPER).band == 12  # of 132 processors
-    assert chosen(text_of(4096, 4096, 256), f"{HOPPER}:cores=47").band == 8
-
-
 def test_sizes_may_be_open(tmp_path):
     text = text_of(512, 384, 256).replace("512x", "?x").replace("256x", "?x").replace("@product", "@main")
     dim = "%c0 = arith.constant 0 : index\n  %rows = tensor.dim %a, %c0 : tensor<?x?xf16>\n  %e ="

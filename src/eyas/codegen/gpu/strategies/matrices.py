@@ -54,8 +54,8 @@ _TILES = (
     _Tile(2, (2, 2), (1, 2), 128, 2, 1),
     _Tile(1, (1, 1), (1, 1), 64, 2, 2),
 )
-# Workgroups that are next to each other along the rows before those along the columns follow: fewest and most.
-_BANDS = 4, 16
+# Workgroups that are next to each other along the rows before those along the columns follow.
+_BAND = 8
 # Subgroups that keep a processor busy; what waiting at barriers costs where it has one workgroup at a time; and sums of
 # all subgroups, for each of their threads, that are more than half of its registers.
 _BUSY, _ALONE, _MOST_SUMS = 8, 1.45, 512
@@ -222,7 +222,7 @@ def _knobs(nest: Nest, tile: _Tile, shape: MatrixShape, target: GpuTarget) -> Ma
         for buffers in range(tile.buffers, 0, -1):
             knobs = MatrixKnobs(
                 threads, target.subgroup, tile.parts, across, *tile.fragments, depth,
-                shape.rows, shape.columns, shape.depth, buffers, tile.in_flight, _band(target.cores),
+                shape.rows, shape.columns, shape.depth, buffers, tile.in_flight, _BAND,
             )  # fmt: skip
             if shared_bytes(nest, knobs) <= target.shared_bytes:
                 return knobs
@@ -230,13 +230,6 @@ def _knobs(nest: Nest, tile: _Tile, shape: MatrixShape, target: GpuTarget) -> Ma
             break
         depth = max(least, depth // 2)
     return None
-
-
-def _band(cores: int) -> int:
-    """Processors take workgroups in turn: those that are as many apart as there are processors share one, and its cache
-    if they have the same rows."""
-    least, most = _BANDS
-    return next((band for band in range(most, least - 1, -1) if cores % band == 0), 2 * least)
 
 
 def _cost(knobs: MatrixKnobs, sizes: tuple[int, int, int], cores: int) -> float:
