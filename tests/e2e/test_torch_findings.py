@@ -456,3 +456,35 @@ def test_gradients_of_a_selection():
         return torch.masked_select(x * 2, mask) + 1
 
     same(gradients(torch.compile(select, backend="eyas"), ROWS), gradients(select, ROWS))
+
+
+@pytest.mark.parametrize("pad", [(1, 0, 0, 0), (1, 2, 2, 1), (0, 0, 0, 0, 0, 2), (0, 1, 1, 0, 0, 0, 1, 2)], ids=str)
+def test_a_padded_image_is_spread(pad):
+    """Zeros around pixels between which there will be others; also images and channels of zeros."""
+    channels = 4 + sum(pad[4:6])
+    spread = nn.ConvTranspose2d(channels, 3, 2, stride=(2, 3), padding=(1, 0)).eval()
+    compare([lambda x: spread(F.pad(x, pad))], torch.randn(2, 4, 3, 5), rtol=1e-4)
+
+
+def test_padding_is_written_with_gaps():
+    def spaced(x):
+        y = torch.zeros(2, 12)
+        y[:, 1::2] = F.pad(x, (2, 1))
+        return y
+
+    compare([spaced], torch.randn(2, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_extremes_of_two_types_keep_nan(dtype):
+    nan = math.nan
+    functions = [torch.maximum, torch.minimum, torch.fmax, torch.fmin]
+    for other in (torch.tensor(1.0), torch.tensor([1.0, nan, nan, 3.0]), torch.tensor([1, 2, 3, 4])):
+        compare(functions, torch.tensor([nan, 2.0, nan, 4.0], dtype=dtype), other)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16])
+def test_common_multiples_that_are_too_large(dtype):
+    bounds = torch.iinfo(dtype)
+    x, y = (torch.randint(bounds.min, bounds.max, (99,), dtype=dtype) for _ in range(2))
+    compare([torch.lcm, torch.gcd], x, y)

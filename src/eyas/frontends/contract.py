@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from torch_mlir.passmanager import PassManager
 
 from eyas.errors import CompileError, FrontendError, UnsupportedOpError
 from eyas.frontends.states import bind_states, initial_values
 from eyas.ir import PassPipeline, Upstream, make_context, mlir, parse_module, run_upstream
 from eyas.ir.locations import describe_location, node_name
+from eyas.ir.passes import parse_upstream
 from eyas.ir.walk import functions
 from eyas.module.signature import RANDOM_STATE
 from eyas.passes.input.convert_random import DRAWS
@@ -87,7 +87,7 @@ def lower(module: mlir.Module, passes: str) -> None:
     """
     try:
         with module.context:
-            PassManager.parse(f"builtin.module({passes})").run(module.operation)
+            parse_upstream(passes).run(module.operation)
     except mlir.MLIRError as error:
         raise explain_failure(module, error) from error
 

@@ -125,6 +125,22 @@ def run_upstream(module: mlir.Module, passes: str) -> None:
         _manager(module.context, passes).run(module.operation)
 
 
+_WRONG = "{anonymous}::FoldInsertPadIntoFill"
+"""A pattern of `canonicalize` that adds the padding of what is inserted into zeros to its place there, also where the
+elements do not lie side by side."""
+
+
+def parse_upstream(passes: str) -> PassManager:
+    """The manager of a pipeline in the current context; `canonicalize`, alone or inside of `inline`, leaves out what is
+    wrong."""
+    manager = PassManager.parse(f"builtin.module({passes})")
+    without = f"canonicalize{{disable-patterns={_WRONG}"
+    text, count = re.subn(
+        r"(?<![\w-])canonicalize(\{| )", lambda end: without + (" " if end[1] == "{" else "} "), str(manager)
+    )
+    return PassManager.parse(text) if count else manager
+
+
 _KEPT = frozenset(("canonicalize", "cse", "linalg-generalize-named-ops", "lower-affine", "symbol-dce"))
 """Passes that keep nothing of a module which they ran on. Others do: `convert-math-to-funcs` has its functions."""
 
@@ -136,7 +152,7 @@ def _manager(context: mlir.Context, passes: str) -> PassManager:
     if passes in known:
         return known[passes]
     try:
-        manager = PassManager.parse(f"builtin.module({passes})")
+        manager = parse_upstream(passes)
     except ValueError as error:
         detail = str(error).partition("\n")[0].rpartition("error: ")[2].removeprefix("<Pass-Options-Parser>: ")
         raise UsageError(f"cannot parse the pass pipeline '{passes}': {detail}; `eyas opt --list` shows ours") from None

@@ -234,3 +234,24 @@ def test_contexts_are_independent(context):
     run_upstream(copy, "symbol-dce")
     next(iter(copy.body.operations)).operation.erase()
     assert "@main" in str(module) and "@main" not in str(copy)
+
+
+@pytest.mark.parametrize("passes", ["canonicalize", "func.func(canonicalize)", "inline", "inline,cse"])
+def test_padding_of_what_is_inserted_with_gaps_is_kept(passes):
+    """Upstream's `canonicalize` would add the padding to the place of the first element, without the gaps."""
+    module = parse_module(
+        """func.func @f(%x: tensor<3xf32>) -> tensor<9xf32> {
+          %zero = arith.constant 0.0 : f32
+          %p = tensor.pad %x low[1] high[0] {
+          ^bb0(%i: index):
+            tensor.yield %zero : f32
+          } : tensor<3xf32> to tensor<4xf32>
+          %e = tensor.empty() : tensor<9xf32>
+          %f = linalg.fill ins(%zero : f32) outs(%e : tensor<9xf32>) -> tensor<9xf32>
+          %r = tensor.insert_slice %p into %f[1] [4] [2] : tensor<4xf32> into tensor<9xf32>
+          return %r : tensor<9xf32>
+        }""",
+        make_context(),
+    )
+    run_upstream(module, passes)
+    assert "tensor.pad" in str(module)

@@ -154,8 +154,10 @@ def put_nowhere(x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: b
 
 def _extreme(one: Tensor, other: Tensor, beats: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """NaN in either operand is the result; the importer's comparison misses it in the first."""
-    if not one.is_floating_point() or one.dtype != other.dtype:
+    dtype = torch.result_type(one, other)
+    if not dtype.is_floating_point:
         return NotImplemented
+    one, other = one.to(dtype), other.to(dtype)
     return torch.where(beats(one, other) | (one != one), one, other)
 
 

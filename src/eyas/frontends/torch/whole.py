@@ -57,10 +57,12 @@ def gcd(x: Tensor, y: Tensor) -> Tensor:
 
 
 def lcm(x: Tensor, y: Tensor) -> Tensor:
-    """The least common multiple."""
+    """The least common multiple; one that is too large for 8 or 16 bits loses its upper ones, as C has it, and may be
+    negative then."""
     divisor = gcd(x, y)
     shared = torch.div(x.to(divisor.dtype), torch.where(divisor == 0, 1, divisor), rounding_mode="floor")
-    return (shared * y.to(divisor.dtype)).abs()
+    wide = torch.promote_types(divisor.dtype, torch.int32)
+    return (shared.to(wide) * y.to(wide)).abs().to(divisor.dtype)
 
 
 def power(x: Tensor, exponent: Tensor) -> Tensor:

@@ -106,6 +106,8 @@ def _axes(op: mlir.OpView, slice_: mlir.Operation) -> list[_Axis] | None:
         return None
     if not isinstance(image.element_type, mlir.FloatType) or any(offsets[:2]) or strides[:2] != [1, 1]:
         return None
+    if any(_constant_part(slice_, dim, 1) != 0 for dim in (0, 1)):
+        return None  # images or channels of zeros behind the pixels
     axes = []
     for dim in range(2, image.rank):
         more = _constant_part(slice_, dim, strides[dim])
