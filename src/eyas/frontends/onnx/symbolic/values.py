@@ -342,7 +342,7 @@ def _cum_sum(call: _Call) -> Elements:
     rows = np.moveaxis(call.elements(0), axis, 0)
     result = rows.copy()
     for index in range(1, len(rows)):
-        result[index] = _each(
+        result[index, ...] = _each(  # an element is stored, not an array of none
             ex.add, *(np.asarray(one[at], object) for one, at in ((result, index - 1), (rows, index)))
         )
     return np.moveaxis(result, 0, axis)
