@@ -35,6 +35,10 @@ GRAPHS: dict[str, Graph] = {
         leaf("f16", 6, 3, 3),
         op("conv", 0, 1, groups=2, padding=(1,), strides=(1,), dilations=(1,)),
     ),
+    # An absolute value of 16 bits was taken for one without a sign, and left out.
+    "absolute_value_of_16_bits": graph("onnx", leaf("i16", 9, kind="full"), op("abs", 0)),
+    # 1 + erf(x) was rounded to f16, which has nothing left of it below -3.
+    "gelu_of_small_results": graph("torch", leaf("f16", 2, 9, 64, seed=72), op("torch_gelu", 0)),
     # Tensors without elements.
     "empty_slice_is_a_result": graph("jax", leaf("f32", 1, 6), op("slice", 0, slices=((0, 0, 1), (0, 1, 3)))),
     "sum_of_nothing": graph("jax", leaf("f32", 0, 3), op("sum", 0, axes=(0,), keep=True)),

@@ -132,10 +132,11 @@ def _chain(first: Callable[..., Any], second: Callable[..., Any] | None) -> Call
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """The tanh form; the exact one lowers well by itself."""
-    if approximate != "tanh":
-        return NotImplemented
+    """The tanh form, and the exact one of half types: 1 + erf(x) rounded to them has nothing left of small results. The
+    exact one of others lowers well by itself."""
     wide = _widened(x)
+    if approximate != "tanh":
+        return NotImplemented if wide is x else torch.nn.functional.gelu(wide).to(x.dtype)
     inner = math.sqrt(2.0 / math.pi) * (wide + 0.044715 * (wide * wide * wide))
     return (0.5 * wide * (1.0 + torch.tanh(inner))).to(x.dtype)
 

@@ -106,7 +106,7 @@ def convert(b: Builder, value: str, like: str, source: int, to: int) -> str:
 
 
 def _widened(node: onnx.NodeProto, b: Builder, version: int) -> list[str] | None:
-    if node.op_type == "Abs":
+    if node.op_type == "Abs" and b.type_of(node.input[0]) in _WIDE:
         return [b.add("Identity", node.input[0])]
     schema = defs.get_schema(node.op_type, version or defs.onnx_opset_version())
     given = {result.type_str for result in schema.outputs}
