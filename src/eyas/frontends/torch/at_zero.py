@@ -83,7 +83,10 @@ def _holds(exported: torch.export.ExportedProgram, sizes: Mapping[Any, int], sym
     values: dict[fx.Node, Any] = {}
     with FakeTensorMode(), torch.no_grad():
         for node in exported.graph.nodes:
-            said = values[node] = _with_sizes(node.meta.get("val"), sizes)
+            try:
+                said = values[node] = _with_sizes(node.meta.get("val"), sizes)
+            except _BelowZero:
+                return False
             if node.op != "call_function" or said is None or not _depends(node, symbol):
                 continue
             args, kwargs = fx.map_arg((node.args, node.kwargs), values.__getitem__)
@@ -109,6 +112,10 @@ def _depends(node: fx.Node, symbol: Any) -> bool:
     return any(symbol in size.node.expr.free_symbols for size in _sizes_of(node.all_input_nodes))
 
 
+class _BelowZero(Exception):
+    """A tensor would have a size below 0."""
+
+
 def _with_sizes(value: Any, sizes: Mapping[Any, int]) -> Any:
     """Tensors with numbers for sizes; None where one depends on data."""
 
@@ -117,7 +124,10 @@ def _with_sizes(value: Any, sizes: Mapping[Any, int]) -> Any:
 
     def made(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor):
-            return torch.empty([number(size) for size in leaf.shape], dtype=leaf.dtype, device=leaf.device)
+            shape = [number(size) for size in leaf.shape]
+            if min(shape, default=0) < 0:
+                raise _BelowZero
+            return torch.empty(shape, dtype=leaf.dtype, device=leaf.device)
         return number(leaf)
 
     try:
