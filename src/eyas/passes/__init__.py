@@ -92,6 +92,7 @@ PASSES: dict[str, str] = {
     "hoist-sizes": "passes.input.hoist_sizes",
     "narrow-scalars": "passes.input.narrow_scalars",
     "order-nans": "passes.input.order_nans",
+    "place-maxima": "passes.input.place_maxima",
     "skip-inserted-zeros": "passes.optimize.skip_inserted_zeros",
     "split-reductions": "passes.optimize.split_reductions",
     "trim-windows": "passes.optimize.trim_windows",

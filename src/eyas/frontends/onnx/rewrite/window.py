@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -114,12 +115,12 @@ def lp_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer's indices count within an image, by rows; ONNX's within the tensor, and by columns if asked for."""
-    shape = b.shape_of(node.input[0])
+    rank = b.rank_of(node.input[0])
     if node.name.endswith(_BY_IMAGE):
         return None
     if b.type_of(node.input[0]) in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8):
         return _max_pool_of_bytes(node, b)
-    if shape is None or not (_has_result(node, 1) or attribute(node, "storage_order", 0)):
+    if rank is None or not (_has_result(node, 1) or attribute(node, "storage_order", 0)):
         return None
     options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
     options["storage_order"] = 0
@@ -127,18 +128,38 @@ def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     b.nodes[-1].name += _BY_IMAGE
     if not _has_result(node, 1):
         return [values]
-    spatial, plane = shape[2:], math.prod(shape[2:])
-    images = np.arange(shape[0] * shape[1]).reshape([*shape[:2], *[1] * len(spatial)])
-    result = b.constant(images * plane, np.int64)
+    images, channels, *spatial = (b.size(node.input[0], axis) for axis in range(rank))
+    result = b.add("Add", b.add("Mul", _ramp(images, rank - 1, b), _tensor(channels, b)), _ramp(channels, rank - 2, b))
+    result = b.add("Mul", result, _tensor(_product(spatial, b), b))
     if not attribute(node, "storage_order", 0):
         result = b.add("Add", result, places)
     else:
         # The last dimension was the fastest; now the first is.
         for axis, extent in enumerate(spatial):
-            after, before = math.prod(spatial[axis + 1 :]), math.prod(spatial[:axis])
-            along = b.add("Mod", b.add("Div", places, b.constant(after, np.int64)), b.constant(extent, np.int64))
-            result = b.add("Add", result, b.add("Mul", along, b.constant(before, np.int64)))
+            after, before = _product(spatial[axis + 1 :], b), _product(spatial[:axis], b)
+            along = b.add("Mod", b.add("Div", places, _tensor(after, b)), _tensor(extent, b))
+            result = b.add("Add", result, b.add("Mul", along, _tensor(before, b)))
     return [value for value, name in zip((values, result), node.output, strict=False) if name]
+
+
+def _ramp(size: int | str, after: int, b: Builder) -> str:
+    """0, 1, ... along a dimension that so many others follow."""
+    if isinstance(size, int):
+        return b.constant(np.arange(size).reshape([-1] + [1] * after), np.int64)
+    ends = b.constant(0, np.int64), b.reshape(size, []), b.constant(1, np.int64)
+    return b.reshape(b.add("Range", *ends), [-1] + [1] * after)
+
+
+def _product(sizes: Sequence[int | str], b: Builder) -> int | str:
+    known = math.prod(size for size in sizes if isinstance(size, int))
+    names = [size for size in sizes if isinstance(size, str)]
+    if not names:
+        return known
+    return functools.reduce(lambda one, other: b.add("Mul", one, other), names[1:], b.times(names[0], known))
+
+
+def _tensor(size: int | str, b: Builder) -> str:
+    return size if isinstance(size, str) else b.constant(size, np.int64)
 
 
 def _max_pool_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:
