@@ -1,5 +1,6 @@
 """Constants of torch programs: what is computed before import, and what is not."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -72,3 +73,22 @@ def test_results_keep_their_order():
     model, x = Table(), torch.ones(1)
     for ours, theirs in zip(eyas.compile(model, (x,))(x), model(x), strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+class Unsigned(nn.Module):
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self.register_buffer("table", torch.arange(40 * 33).reshape(40, 33).to(dtype))
+
+    def forward(self, x, rows):
+        same = self.table.expand(40, 33).detach()[:]
+        return self.table.clone(), same, self.table.view(-1), self.table.index_add(0, x, rows)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.uint32])
+def test_unsigned_constants_are_results_after_ops_that_are_nothing(dtype):
+    """Adding no rows is a copy, and the importer loses a conversion between a copy and a result."""
+    model = Unsigned(dtype)
+    given = torch.zeros(0, dtype=torch.int64), torch.zeros(0, 33, dtype=dtype)
+    for got, want in zip(eyas.compile(model, given)(*given), model(*given), strict=True):
+        assert got.dtype == want.dtype and torch.equal(got, want)
