@@ -92,3 +92,21 @@ def test_unsigned_constants_are_results_after_ops_that_are_nothing(dtype):
     given = torch.zeros(0, dtype=torch.int64), torch.zeros(0, 33, dtype=dtype)
     for got, want in zip(eyas.compile(model, given)(*given), model(*given), strict=True):
         assert got.dtype == want.dtype and torch.equal(got, want)
+
+
+class Infinite(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("image", torch.arange(160.0).reshape(4, 5, 8).to(torch.bfloat16))
+        self.register_buffer("weight", torch.arange(1.0, 41.0).reshape(2, 5, 4).to(torch.bfloat16))
+        self.image[3, 4, 4] = torch.inf
+
+    def forward(self, x):
+        return nn.functional.conv1d(self.image, self.weight, None, 2, 1, 2) + x
+
+
+def test_products_of_constants_are_not_torchs():
+    """Its convolution of bf16 is NaN beside an infinity that no window has: zeros fill up its blocks of channels."""
+    model, x = Infinite(), torch.zeros(1, dtype=torch.bfloat16)
+    exact = nn.functional.conv1d(model.image.double(), model.weight.double(), None, 2, 1, 2)
+    torch.testing.assert_close(eyas.compile(model, (x,))(x).double(), exact, rtol=0.01, atol=0)
