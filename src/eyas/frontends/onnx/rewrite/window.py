@@ -155,7 +155,7 @@ def _product(sizes: Sequence[int | str], b: Builder) -> int | str:
     names = [size for size in sizes if isinstance(size, str)]
     if not names:
         return known
-    return functools.reduce(lambda one, other: b.add("Mul", one, other), names[1:], b.times(names[0], known))
+    return functools.reduce(lambda one, other: b.add("Mul", one, other), names, _tensor(known, b))
 
 
 def _tensor(size: int | str, b: Builder) -> str:
