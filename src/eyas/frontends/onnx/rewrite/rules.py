@@ -1,7 +1,8 @@
 """ONNX operators without a lowering, written as operators that have one.
 
 A rule is a function of a node and a `Builder`; it returns the names of the new results, or None when the node is not of
-the form that it knows. Rules work on static shapes, so that index tables and weights are constants made here.
+the form that it knows. Where sizes are known, index tables and weights are constants made here; where they are open,
+rules compute them in the graph (`sizes.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _RULES = {
     "Adagrad": "rewrite.training:adagrad",
     "Adam": "rewrite.training:adam",
     "AffineGrid": "rewrite.sample:affine_grid",
-    "AveragePool": "rewrite.half:in_f32",
+    "AveragePool": "rewrite.window:average_pool",
     "BitCast": "types:bit_cast",
     "Cast": "rewrite.signs:cast",
     "Celu": "rewrite.half:in_f32",
@@ -44,10 +45,13 @@ _RULES = {
     "Elu": "rewrite.half:in_f32",
     "Equal": "rewrite.rare:equal_to_itself",
     "Einsum": "rewrite.index:einsum",
+    "Expand": "rewrite.shape:expand",
     "Gather": "rewrite.index:gather_nothing",
     "GRU": "rewrite.recurrent:recurrent",
     "GlobalAveragePool": "rewrite.half:in_f32",
     "GridSample": "rewrite.sample:grid_sample",
+    "InstanceNormalization": "rewrite.normalize:instance_normalization",
+    "LRN": "rewrite.normalize:local_response",
     "LSTM": "rewrite.recurrent:recurrent",
     "LayerNormalization": "rewrite.normalize:layer_norm_of_doubles",
     "Loop": "rewrite.loop:loop",
@@ -78,7 +82,7 @@ _RULES = {
     "ReduceL2": "rewrite.reduce:norm_of_one",
     "ReduceLogSum": "rewrite.reduce:norm_of_one",
     "ReduceLogSumExp": "rewrite.reduce:log_sum_exp",
-    "ReduceMean": "rewrite.half:in_f32",
+    "ReduceMean": "rewrite.reduce:mean",
     "ReduceProd": "rewrite.reduce:product",
     "Resize": "rewrite.signal:resize",
     "RoiAlign": "rewrite.detect:roi_align",
