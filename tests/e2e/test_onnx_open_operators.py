@@ -9,6 +9,8 @@ onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 from tests.tools.onnx_texts import check_text  # noqa: E402
 
+import eyas  # noqa: E402
+
 RNG = np.random.default_rng(13)
 
 
@@ -126,3 +128,38 @@ def test_pools():
     }"""
     calls = [(floats(n, 2, h, w), RNG.integers(-99, 99, (n, h), np.int32)) for n, h, w in ((1, 8, 9), (2, 7, 10))]
     check_text(text, *calls, opset=13)
+
+
+def test_so_many_as_data_says():
+    text = """main (float[n, m] x, int64[1] k) => (float v, int64 i)
+    {
+      most = Constant <value = int64[1] {4}> ()
+      some = Min (k, most)
+      v, i = TopK <axis = 0> (x, some)
+    }"""
+    check_text(text, (floats(6, 3), [2]), (floats(5, 2), [9]))
+
+
+def test_what_ranks_and_letters_say():
+    """How long the positions of a scatter are, and the result of an equation, where neither is written."""
+    text = """main (float[n, m] x, int64[r, k] i, float[r] u, float[n, a, b] y, float[n, b, c] z) => (float p, float q)
+    {
+      p = ScatterND <reduction = "add"> (x, i, u)
+      q = Einsum <equation = "nab, nbc"> (y, z)
+    }"""
+    calls = []
+    for n, m, r in ((3, 5, 4), (2, 2, 9)):
+        places = np.stack([RNG.integers(-n, n, r), RNG.integers(-m, m, r)], 1)
+        calls.append((floats(n, m), places, floats(r), floats(n, 2, m), floats(n, m, 3)))
+    check_text(text, *calls)
+
+
+def test_results_that_nobody_reads():
+    """An optimiser names the mean and the deviation of a normalisation, which only training needs."""
+    text = """main (float[n, 8] x, float[8] g) => (float y, float sum)
+    { y, mean, deviation, sum = com.microsoft.SkipLayerNormalization (x, x, g) }"""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> {text}')
+    x, g = floats(3, 8), floats(8)
+    expected = runtime.InferenceSession(model.SerializeToString()).run(None, {"x": x, "g": g})
+    for got, want in zip(eyas.compile(model)(x, g), expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

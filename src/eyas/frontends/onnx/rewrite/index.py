@@ -150,10 +150,17 @@ def _positions(like: str, axis: int, rank: int, b: Builder) -> str:
 
 
 def einsum(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """One scalar stays what it is; the importer runs out of memory on an equation without letters."""
+    """One scalar stays what it is: the importer runs out of memory on an equation without letters. What an equation
+    leaves out is written: the letters that occur once, in their order, behind the dimensions that have none."""
     if len(node.input) == 1 and b.rank_of(node.input[0]) == 0:
         return [node.input[0]]
-    return None
+    equation = attribute(node, "equation", "").replace(" ", "")
+    if "->" in equation:
+        return None
+    letters = equation.replace("...", "").replace(",", "")
+    once = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    result = ("..." if "..." in equation else "") + once
+    return [b.add("Einsum", *node.input, equation=f"{equation}->{result}")]
 
 
 def swiglu(node: onnx.NodeProto, b: Builder) -> list[str] | None:

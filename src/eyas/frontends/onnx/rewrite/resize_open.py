@@ -96,6 +96,9 @@ def _importer_knows(node: NodeProto, b: Builder, rank: int, plan: dict[int, tupl
     if rank != 4 or b.type_of(node.input[0]) not in _FLOATS or attribute(node, "axes", None) is not None:
         return False
     by_scale = any(wanted.scale is not None for _, wanted in plan.values())
+    name = operand(node, 2) if by_scale else operand(node, 3)
+    if b.value_of(name) is None and not b.is_size(name):
+        return False
     if by_scale and not set(plan) <= {2, 3} and b.value_of(operand(node, 2)) is not None:
         return False
     if attribute(node, "mode", "nearest") == "nearest":

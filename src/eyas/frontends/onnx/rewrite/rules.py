@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 from eyas.frontends.onnx.file import OnnxModel, is_large
 from eyas.frontends.onnx.prepare import describe_node
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, subgraphs
+from eyas.frontends.onnx.symbolic.interpret import interpret
 
 Rule = Callable[[onnx.NodeProto, "Builder"], "Sequence[str] | None"]
 
@@ -97,6 +98,7 @@ _RULES = {
     "SwiGLU": "rewrite.index:swiglu",
     "TensorScatter": "rewrite.shape:tensor_scatter",
     "TfIdfVectorizer": "rewrite.ngrams:tf_idf",
+    "TopK": "rewrite.select:top_k",
     "Unique": "rewrite.select:unique",
     "Upsample": "rewrite.signal:resize",
     "Where": "rewrite.rare:where",
@@ -261,6 +263,11 @@ class Builder:
                 if self.name_of(value, axis) == name:
                     return value, axis
         return None
+
+    def is_size(self, name: str) -> bool:
+        """Whether the elements of a value follow from sizes of the model's inputs."""
+        value = interpret(self._model).values.get(name)
+        return value is not None and value.elements is not None
 
     def times(self, size: int | str, factor: int) -> int | str:
         """A size, which may be open, times a number."""

@@ -1,4 +1,4 @@
-"""Rules for operators that keep some elements: Compress and Unique. How many is found by NonZero at run time."""
+"""Rules for operators that keep some elements: Compress, TopK and Unique. How many is found by NonZero at run time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from eyas.frontends.onnx.rewrite.sizes import Size, filled, line, product, sizes
 
 # Comparing all pairs of slices takes n * n * m steps and bytes.
 _MOST_COMPARISONS = 1 << 26
+# Ends the name of a node that sorts all that there is.
+_ALL = "_all"
 
 
 def compress(node: onnx.NodeProto, b: Builder) -> list[str] | None:
@@ -17,6 +19,21 @@ def compress(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     axis = attribute(node, "axis", None)
     data = node.input[0] if axis is not None else b.reshape(node.input[0], [-1])
     return [b.add("Gather", data, _positions(node.input[1], b), axis=axis or 0)]
+
+
+def top_k(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """How many is said by data: all are sorted, and the first ones kept. The importer wants a number, or a size."""
+    rank = b.rank_of(node.input[0])
+    if node.name.endswith(_ALL) or not rank or b.opset < 13 or b.value_of(node.input[1]) is not None:
+        return None
+    if b.is_size(node.input[1]):
+        return None
+    axis = attribute(node, "axis", -1) % rank
+    options = {"axis": axis, "largest": attribute(node, "largest", 1), "sorted": 1}
+    results = b.add_many("TopK", 2, node.input[0], b.vector([b.size(node.input[0], axis)]), **options)
+    b.nodes[-1].name += _ALL
+    ends = b.constant([0], np.int64), b.cast(node.input[1], onnx.TensorProto.INT64), b.constant([axis], np.int64)
+    return [b.add("Slice", one, *ends) for one, name in zip(results, node.output, strict=False) if name]
 
 
 def unique(node: onnx.NodeProto, b: Builder) -> list[str] | None:
