@@ -39,7 +39,7 @@ def test_resize():
 
 
 def test_moves_and_normalisations():
-    text = """main (float[n, c, h] x, float[p, q, r] like) => (float a, float b, float d, float e, float f)
+    text = """main (float[n, c, h] x, float[p, q, r] like) => (float a, float b, float d, float e, float f, float g)
     {
       start = Constant <value = int64[2] {100, -1}> ()
       end = Constant <value = int64[2] {0, -9223372036854775807}> ()
@@ -48,6 +48,8 @@ def test_moves_and_normalisations():
       a = Slice (x, start, end, axes, steps)
       around = Constant <value = int64[6] {0, 1, 3, 0, 0, 2}> ()
       b = Pad <mode = "wrap"> (x, around)
+      by_one = Constant <value = int64[6] {0, 0, 1, 0, 0, -1}> ()
+      g = Pad <mode = "edge"> (x, by_one)
       over = Constant <value = int64[2] {0, 2}> ()
       mean = ReduceMean (x, over)
       shape = Shape (like)
@@ -163,3 +165,14 @@ def test_results_that_nobody_reads():
     expected = runtime.InferenceSession(model.SerializeToString()).run(None, {"x": x, "g": g})
     for got, want in zip(eyas.compile(model)(x, g), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_last_indices_and_crops():
+    text = """main (float[n, m] x) => (int64 a, float b, float c)
+    {
+      a = ArgMax <axis = 1, select_last_index = 1> (x)
+      size = Constant <value = int64[2] {5, 6}> ()
+      b = CenterCropPad (x, size)
+      c = Softsign (x)
+    }"""
+    check_text(text, (np.round(floats(3, 8)),), (np.round(floats(8, 3)),))

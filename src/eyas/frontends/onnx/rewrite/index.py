@@ -58,15 +58,13 @@ def pad(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 
 def _cut(node: onnx.NodeProto, pads: np.ndarray, b: Builder) -> list[str] | None:
-    """Cut first, pad then. Cuts and pads of one axis would meet in modes that repeat elements."""
+    """Cut first, pad then, as ONNX Runtime does."""
     rank = b.rank_of(node.input[0])
     assert rank is not None
     axes = b.value_of(operand(node, 3)) if operand(node, 3) else np.arange(rank)
     if axes is None:
         return None
     before, after = np.split(pads.astype(np.int64), 2)
-    if attribute(node, "mode", "constant") != "constant" and (before * after < 0).any():
-        return None
     ends = np.where(after < 0, after, np.iinfo(np.int64).max)
     cut = [b.constant(part, np.int64) for part in (np.maximum(-before, 0), ends, axes)]
     value = b.add("Slice", node.input[0], *cut)

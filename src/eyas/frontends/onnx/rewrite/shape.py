@@ -182,3 +182,24 @@ def expand(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         places = b.add("Min", line(count, b), b.add("Sub", have, one))
         value = b.add("Gather", value, places, axis=axis)
     return None if value == node.input[0] else [value]
+
+
+def center_crop_pad(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Open sizes, of which each may be too large or too small: the standard's body pads by less than nothing then."""
+    dims, wanted = b.dims_of(node.input[0]), b.value_of(node.input[1])
+    if dims is None or wanted is None or None not in dims:
+        return None
+    axes = [axis % len(dims) for axis in attribute(node, "axes", range(len(dims)))]
+    zero, two, value = b.constant([0], np.int64), b.constant([2], np.int64), node.input[0]
+    before: list[int | str] = [0] * len(dims)
+    after: list[int | str] = [0] * len(dims)
+    for axis, want in zip(axes, map(int, wanted), strict=True):
+        size, target = b.vector([b.size(node.input[0], axis)]), b.constant([want], np.int64)
+        more = b.add("Max", b.add("Sub", size, target), zero)
+        less = b.add("Max", b.add("Sub", target, size), zero)
+        # Of an odd number one more is cut from, or put to, the end.
+        start, ahead = b.add("Div", more, two), b.add("Div", less, two)
+        end = b.add("Add", start, b.add("Min", size, target))
+        value = b.add("Slice", value, start, end, b.constant([axis], np.int64))
+        before[axis], after[axis] = ahead, b.add("Sub", less, ahead)
+    return [b.add("Pad", value, b.vector([*before, *after]))]
