@@ -57,6 +57,17 @@ def test_convolutions_batches_and_rows_that_vary() -> None:
         assert torch.allclose(module(x), linear(x), atol=1e-5)
 
 
+@pytest.mark.parametrize(("size", "stride", "dilation"), [(3, 1, 1), (5, 2, 1), (3, 2, 2), (4, 3, 2)])
+def test_windows_that_overlap_are_loaded_once(size: int, stride: int, dilation: int) -> None:
+    """Rows that read what others read in another step, inside of the image and at its edges."""
+    torch.manual_seed(size)
+    conv = nn.Conv2d(12, 12, size, stride, padding=size // 2, dilation=dilation, groups=12).eval()
+    x = torch.randn(2, 12, 23, 29)
+    module, knobs = _compiled(conv, x)
+    assert [one["depth"] for one in knobs] == [str(size)]
+    assert (module(x) - conv.double()(x.double())).abs().max() <= 1e-5
+
+
 def test_knobs_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EYAS_COMPILE_IN_PROCESS", "1")
     seen = {}

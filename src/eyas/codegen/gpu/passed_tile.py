@@ -13,6 +13,7 @@ from __future__ import annotations
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
+from eyas.codegen.common.emission.tile_body import with_index
 from eyas.codegen.common.emission.tile_loads import Block, TileContext, TileLoads
 from eyas.codegen.common.kernel import Access, Nest
 from eyas.codegen.common.sizes import ZERO
@@ -71,23 +72,31 @@ class PassedLoads(ThreadLoads):
             if rows < self.subgroup:
                 lane = arith.MinUIOp(lane, memory.at.index(rows - 1)).result
             assert self.row_loop is not None
-            down = memory.scaled(lane, access.strides[self.row_loop])
-            address = memory.add(self.address(access, first, 0), down)
-            if ahead is not None:
-                found[key] = memory.load_vector(access.storage, address, ahead.count)
+            if access.guards:
+                found[key] = [self._guarded(access, self.row_loop, memory.add(lane, memory.at.index(first)))]
             else:
-                found[key] = [memory.load(access.storage, address, 1, ZERO, None)]
+                down = memory.scaled(lane, access.strides[self.row_loop])
+                address = memory.add(self.address(access, first, 0), down)
+                if ahead is not None:
+                    found[key] = memory.load_vector(access.storage, address, ahead.count)
+                else:
+                    found[key] = [memory.load(access.storage, address, 1, ZERO, None)]
         return found[key][0 if ahead is None else ahead.step]
+
+    def _guarded(self, access: Access, row_loop: int, row: mlir.Value) -> mlir.Value:
+        """An element of one row, as many after the first of the tile, if it is inside of its tensor."""
+        index = self.block.indices[row_loop]
+        assert index is not None
+        at = with_index(self.block.indices, row_loop, self.memory.add(index, row))
+        alone = TileContext(self.memory, None, None)
+        return ThreadLoads(alone, Block(at, 1, 1, None), None, None).get(access, 0, 0)
 
 
 def is_passed(access: Access, row: int | None, column: int | None) -> bool:
     """Whether lanes can hand what an access reads to each other: it moves along the rows alone, and is a number."""
-    if (
-        row is None
-        or column is None
-        or access.guards
-        or access.storage.start
-        or not can_shuffle(access.storage.element)
-    ):
+    if row is None or column is None or access.lane_stride is not None or not can_shuffle(access.storage.element):
         return False
-    return access.strides[row] != ZERO and access.strides[column] == ZERO and access.lane_stride is None
+    if access.storage.start or isinstance(access.otherwise, Access):
+        return False
+    guarded = any(guard.coefficients[column] for guard in access.guards)
+    return access.strides[row] != ZERO and access.strides[column] == ZERO and not guarded

@@ -25,7 +25,7 @@ from eyas.codegen.gpu.passed_tile import PassedTile, is_passed
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.sliced_tile import SlicedTile, why_not_sliced
 from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
-from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
+from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop, slides
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
@@ -34,6 +34,7 @@ _THREADS = 64
 _DEPTH = 4
 _ROW_POINTS, _COLUMN_POINTS = (8, 4, 2, 1), (4, 2, 1)
 _UNKNOWN_ROWS = 64
+_WIDEST_WINDOW = 9
 # Few rows: how many those are, the fewest steps of a sum that is shared, threads side by side at the most and at the
 # fewest, so that they read whole sectors of memory, and threads of a workgroup.
 _FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _FEWEST_COLUMNS, _SLICED_THREADS = 8, 128, 32, 8, 512
@@ -99,7 +100,7 @@ class Contraction(KernelStrategy):
             side *= 2
         while threads > side and (threads // side // 2) * row_points >= rows:
             threads //= 2
-        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _DEPTH, 1, 1))
+        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _depth_of(nest, loops), 1, 1))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -223,6 +224,14 @@ class Contraction(KernelStrategy):
         return indices
 
 
+def _depth_of(nest: Nest, loops: ProductLoops) -> int:
+    """All steps along a window whose rows overlap, so that what they share is loaded once."""
+    first = nest.statements[0]
+    steps = nest.loops[first.reductions[-1]].static
+    shared = any(isinstance(one, Access) and slides(one, loops.row, first.reductions[-1]) for one in first.inputs)
+    return steps if shared and steps is not None and steps <= _WIDEST_WINDOW else _DEPTH
+
+
 def _sliced_knobs(nest: Nest, extents: tuple[int, int, int], target: GpuTarget) -> ProductKnobs | None:
     """For few rows: as many threads on each sum as keep the memory busy."""
     rows, columns, others = extents
@@ -262,7 +271,7 @@ def _passed_knobs(
     row_points = next((points for points in range(most, most // 2, -1) if rows % points == 0), most)
     while row_points > lanes and others * rows * columns < 2 * target.cores * lanes * row_points * column_points:
         row_points //= 2
-    knobs = ProductKnobs(lanes, lanes, row_points, column_points, _DEPTH, 1, lanes)
+    knobs = ProductKnobs(lanes, lanes, row_points, column_points, _depth_of(nest, loops), 1, lanes)
     return knobs if _why_not_passed(nest, loops, knobs) is None else None
 
 
