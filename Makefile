@@ -122,7 +122,7 @@ bench-cpu: build build/peers/.installed  ## Eyas beside other engines on nine mo
 bench-vmvx: build build/peers/.installed  ## the same models as portable bytecode, beside machine code and IREE's VMVX
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.vmvx --keep build/bench_vmvx $(ARGS)
 
-bench-vulkan: build build/peers/.installed  ## eight models on the Vulkan device that is here, beside IREE's Vulkan; ARGS='--models minilm' narrows it
+bench-vulkan: build build/peers/.installed  ## eight models on the Vulkan device that is here, beside IREE's Vulkan; ARGS='--models minilm' narrows it, ARGS=--go-on goes on where it stopped
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.vulkan --keep build/bench_vulkan $(ARGS)
 
 bench-gpu-eager: build  ## eight models on the GPU that is here beside PyTorch eager on it; ARGS='--models minilm --table 20' narrows it and shows kernels

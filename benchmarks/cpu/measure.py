@@ -1,7 +1,7 @@
 """Turns: the processes of all engines are open, one of them runs at a time, and each comes up in every round.
 
-The others are stopped meanwhile: an engine that has nothing to do may still look for work all the time. IREE's Vulkan on
-lavapipe waits in two threads that never sleep, which took half of two cores from whoever had the turn.
+The others are stopped meanwhile: an engine that has nothing to do may still look for work all the time. IREE's Vulkan
+on lavapipe waits in two threads that never sleep, which took half of two cores from whoever had the turn.
 """
 
 from __future__ import annotations
