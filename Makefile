@@ -63,6 +63,7 @@ conformance-wild: build $(VENV)/.wild  ## model files of strangers from PyPI and
 
 conformance-vulkan: build $(VENV)/.zoo  ## all lists for the Vulkan device that is here: eight models, ONNX node tests, JAX, the zoo, random graphs
 	$(RUN) $(BIN)/python -m tests.conformance.gpu --target vulkan
+	$(RUN) $(BIN)/python -m tests.conformance.gpu --target vulkan --precision f16
 	$(RUN) $(BIN)/python -m tests.conformance.onnx --numeric --target vulkan $(ARGS)
 	$(RUN) $(BIN)/python -m tests.conformance.jax --target vulkan
 	$(RUN) $(BIN)/python -m tests.conformance.zoo --target vulkan
