@@ -116,7 +116,9 @@ class Contraction(KernelStrategy):
 
     @classmethod
     def check(cls, kernel: Kernel, knobs: ProductKnobs) -> str | None:
-        if (problem := check_powers_of_two(threads=knobs.threads, columns=knobs.columns)) is not None:
+        if (
+            problem := check_powers_of_two(threads=knobs.threads, columns=knobs.columns, lanes=knobs.lanes)
+        ) is not None:
             return problem
         if knobs.columns > knobs.threads:
             return f"columns is {knobs.columns}; it must be at most threads"
