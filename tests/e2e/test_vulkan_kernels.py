@@ -150,6 +150,7 @@ def test_an_edited_schedule_is_used_and_a_wrong_one_refused(tmp_path) -> None:
     text = (dump / "5.hal.mlir").read_text()
     assert "row_points" in text
     edited = re.sub(r"row_points = \d+", "row_points = 2", re.sub(r"columns = \d+", "columns = 4", text))
+    edited = re.sub(r"lanes = \d+", "lanes = 1", edited)
     (dump / "5.hal.mlir").write_text(re.sub(r"threads = \d+", "threads = 32", edited))
     target = (eyas.Target.parse(_target(DEVICE)),)
     module = driver.compile(Request(read_dump_file(dump / "5.hal.mlir"), targets=target, after=Phase.HAL)).load()
