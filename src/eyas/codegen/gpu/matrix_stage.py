@@ -117,10 +117,27 @@ class MatrixStage:
         loads.prepare([self.side.access])
         return loads
 
-    def load(self, indices: Indices, start: mlir.Value) -> list[mlir.Value]:
-        """This thread's share of the elements from `start` on in the sum, in groups; `indices` are those of the other
-        loops that are summed up."""
-        return [self._group(indices, start, number) for number in range(self.rounds)]
+    def load(self, indices: Indices, start: mlir.Value, number: int) -> mlir.Value:
+        """This thread's group with a number of the elements from `start` on in the sum; `indices` are those of the
+        other loops that are summed up."""
+        words: list[mlir.Value] = []
+        parts: list[mlir.Value] = []
+        for piece in range(self.per // self.width):
+            step = self._steps[number]
+            if self.is_deep:
+                step = self.tile.memory.add(step, self.tile.at.index(piece * self.width))
+            row = self._rows[number][0 if self.is_deep else piece]
+            found = self._piece(row, indices, arith.AddIOp(start, step).result)
+            if found.type == group_type():
+                return found
+            if isinstance(found.type, mlir.VectorType):
+                words += [vector.ExtractOp(found, [], [lane]).result for lane in range(found.type.shape[0])]
+            elif found.type == mlir.IntegerType.get_signless(32):
+                words.append(found)
+            else:
+                parts.append(found)
+        words += self._packed(parts)
+        return vector.FromElementsOp(group_type(), words).result
 
     def _origin(self, number: int) -> tuple[mlir.Value, mlir.Value]:
         """Of this thread's group with a number: where it begins along the operand's loop, and in the sum."""
@@ -147,26 +164,6 @@ class MatrixStage:
             return self.tile.memory.add(line, at.index(ahead // count)), place
         group = arith.AddIOp(thread, at.index(ahead)).result
         return arith.DivUIOp(group, at.index(count)).result, arith.RemUIOp(group, at.index(count)).result
-
-    def _group(self, indices: Indices, start: mlir.Value, number: int) -> mlir.Value:
-        words: list[mlir.Value] = []
-        parts: list[mlir.Value] = []
-        for piece in range(self.per // self.width):
-            step = self._steps[number]
-            if self.is_deep:
-                step = self.tile.memory.add(step, self.tile.at.index(piece * self.width))
-            row = self._rows[number][0 if self.is_deep else piece]
-            found = self._piece(row, indices, arith.AddIOp(start, step).result)
-            if found.type == group_type():
-                return found
-            if isinstance(found.type, mlir.VectorType):
-                words += [vector.ExtractOp(found, [], [lane]).result for lane in range(found.type.shape[0])]
-            elif found.type == mlir.IntegerType.get_signless(32):
-                words.append(found)
-            else:
-                parts.append(found)
-        words += self._packed(parts)
-        return vector.FromElementsOp(group_type(), words).result
 
     def _piece(self, row: ThreadLoads, indices: Indices, point: mlir.Value) -> mlir.Value:
         """`width` neighbours, as words where they fill some; zeros behind the end of the sum."""
@@ -212,20 +209,15 @@ class MatrixStage:
 
     # --- to shared memory, and from there to fragments ----------------------------------------------------------------
 
-    def store(self, groups: list[mlir.Value], buffer: mlir.Value) -> None:
+    def store(self, group: mlir.Value, number: int, buffer: mlir.Value) -> None:
         """Puts what `load` gave into the buffer of shared memory that begins at `buffer`."""
         memory, at = self.tile.memory, self.tile.at
-        for number, group in enumerate(groups):
-            line, place = self._slot(number)
-            address = memory.add(arith.MulIOp(line, at.index(self.pitch)).result, place)
-            address = memory.add(memory.add(buffer, address), at.index(self.base))
+        line, place = self._slot(number)
+        address = memory.add(arith.MulIOp(line, at.index(self.pitch)).result, place)
+        address = memory.add(memory.add(buffer, address), at.index(self.base))
+        self._if_mine(number, lambda: memref.StoreOp(group, self.tile.shared, [address]))
 
-            def put(group: mlir.Value = group, address: mlir.Value = address) -> None:
-                memref.StoreOp(group, self.tile.shared, [address])
-
-            self._if_mine(number, put)
-
-    def _if_mine(self, number: int, run: Callable[[], None]) -> None:
+    def _if_mine(self, number: int, run: Callable[[], object]) -> None:
         at = self.tile.at
         if self.is_whole or number < self.rounds - 1:
             run()

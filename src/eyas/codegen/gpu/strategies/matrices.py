@@ -92,6 +92,10 @@ class MatrixKnobs:
     band: int
     """Workgroups that are next to each other along the rows before those along the columns follow, so that caches have
     what they read."""
+    spread: int
+    """1: what goes to shared memory does so between the slices of a step, not before them."""
+    ahead: int
+    """1: fragments are read one slice before they are multiplied."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,9 @@ class Matrices(Contraction):
             return f"in_flight is {knobs.in_flight}; it must be 1 to 4"
         if not 1 <= knobs.band <= 64:
             return f"band is {knobs.band}; it must be 1 to 64"
+        for name in ("spread", "ahead"):
+            if getattr(knobs, name) not in (0, 1):
+                return f"{name} is {getattr(knobs, name)}; it must be 0 or 1"
         return None
 
     @property
@@ -185,7 +192,7 @@ class Matrices(Contraction):
         height, width = tile_of(knobs)
         sides = Side(loops.factors[0], loops.rows, height), Side(loops.factors[1], (loops.column,), width)
         at.function.attributes[MATRIX_ELEMENT] = mlir.TypeAttr.get(operand_element(nest))
-        buffers = knobs.buffers, knobs.in_flight
+        buffers = knobs.buffers, knobs.in_flight, knobs.spread == 1, knobs.ahead == 1
         tile = MatrixTile(memory, nest, sides, knobs.depth, self._corner(memory), fragments_of(knobs), *buffers)
 
         def run(number: mlir.Value) -> None:
@@ -223,7 +230,7 @@ def _knobs(nest: Nest, tile: _Tile, shape: MatrixShape, target: GpuTarget) -> Ma
         for buffers in range(tile.buffers, 0, -1):
             knobs = MatrixKnobs(
                 threads, target.subgroup, tile.parts, across, *tile.fragments, depth,
-                shape.rows, shape.columns, shape.depth, buffers, tile.in_flight, _BAND,
+                shape.rows, shape.columns, shape.depth, buffers, tile.in_flight, _BAND, 0, 1,
             )  # fmt: skip
             if shared_bytes(nest, knobs) <= target.shared_bytes:
                 return knobs
