@@ -232,10 +232,9 @@ class Times:
         return self.alone if self.in_a_row is None else self.in_a_row
 
 
-def times_of(case: Case, path: str, inputs: Sequence[Any]) -> Times:
+def times_of(case: Case, module: Any, path: str, inputs: Sequence[Any]) -> Times:
     import eyas
 
-    module = eyas.load(path, device="vulkan")
     wake()
     alone = min(max(one.duration_us for one in events) for events in module.profile(*inputs, runs=_RUNS))
     if not case.has_chain:
@@ -330,8 +329,9 @@ def _row(
         return math.inf, f"{variant:30} {made}"
     path, strategy = made
     try:
-        got = torch.as_tensor(eyas.load(path, device="vulkan")(*inputs))
-        taken = times_of(case, path, inputs)
+        module = eyas.load(path, device="vulkan")
+        got = torch.as_tensor(module(*inputs))
+        taken = times_of(case, module, path, inputs)
     except Exception as error:
         return math.inf, f"{variant:30} {type(error).__name__}: {str(error)[:200]}"
     ratio = "" if library is None else f" {library / taken.best:5.2f} x"
