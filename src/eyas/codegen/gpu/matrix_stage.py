@@ -11,23 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf, vector
 
 from eyas.codegen.common.emission.tile_body import with_index
 from eyas.codegen.common.emission.tile_loads import Block, Indices, TileContext
-from eyas.codegen.common.kernel import Access
+from eyas.codegen.common.kernel import Access, Nest
 from eyas.codegen.common.sizes import ONE, Size, product
+from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode
 from eyas.codegen.gpu.thread_tile import ThreadLoads
 from eyas.ir.structured import constant_scalar
 from eyas.ir.values import element_bytes
-
-if TYPE_CHECKING:
-    from eyas.codegen.gpu.matrix_tile import MatrixTile
 
 GROUP_BYTES = 16
 """What one thread copies at once; shared memory consists of vectors of that size."""
@@ -63,11 +61,22 @@ class Side:
     extent: int
 
 
+class Staged(Protocol):
+    """What a stage belongs to: a product, the loop of its sum, how much of that is in shared memory, and where."""
+
+    memory: Memory
+    at: Interface
+    nest: Nest
+    sum: int
+    depth: int
+    shared: mlir.Value
+
+
 class MatrixStage:
     """The part of a factor that a workgroup has in shared memory. `fragment` is how much of the factor's loops one
     fragment has; `base` is where it begins in each buffer of shared memory, in groups."""
 
-    def __init__(self, tile: MatrixTile, side: Side, corner: mlir.Value, fragment: int, base: int):
+    def __init__(self, tile: Staged, side: Side, corner: mlir.Value, fragment: int, base: int):
         self.tile, self.side, self.corner, self.fragment, self.base = tile, side, corner, fragment, base
         access, nest = side.access, tile.nest
         self.element = access.storage.element
@@ -247,7 +256,7 @@ class MatrixStage:
             ahead = number * self.fragment // self.per + slice_ * steps * self.pitch
         shape = f"{self.fragment}x{steps}" if is_left else f"{steps}x{self.fragment}"
         return gpu.SubgroupMmaLoadMatrixOp(
-            mlir.Type.parse(f'!gpu.mma_matrix<{shape}x{_fragment_element(self.element)}, "{"AB"[not is_left]}Op">'),
+            mlir.Type.parse(f'!gpu.mma_matrix<{shape}x{fragment_element(self.element)}, "{"AB"[not is_left]}Op">'),
             self.tile.shared,
             [self.tile.memory.add(first, at.index(ahead))],
             self.pitch,
@@ -255,7 +264,7 @@ class MatrixStage:
         ).result
 
 
-def _fragment_element(element: mlir.Type) -> str:
+def fragment_element(element: mlir.Type) -> str:
     """As the GPU dialect has it: it knows no bf16, which the last step puts back (`MATRIX_ELEMENT`)."""
     if isinstance(element, mlir.IntegerType):
         return f"s{element}"

@@ -85,7 +85,13 @@ class OnlineSoftmax:
         self.rows = range(knobs.rows)
         self.blocks = -(-form.key_count // knobs.key_block)
         self.is_whole = form.key_count % (knobs.key_block * knobs.splits) == 0
-        self.weights = at.shared(form.weight.element, knobs.threads // knobs.side * knobs.rows * knobs.key_block)
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Shared memory: weights of a block, and shares of maxima and sums."""
+        at, knobs = self.at, self.knobs
+        rows = knobs.threads // knobs.side * knobs.rows
+        self.weights = at.shared(self.form.weight.element, rows * knobs.key_block)
         self.shares = at.shared(self.element, knobs.threads * knobs.rows) if knobs.side > 1 else None
 
     def emit(self, heads: list[mlir.Value]) -> None:
@@ -106,21 +112,12 @@ class OnlineSoftmax:
     # --- one block of keys --------------------------------------------------------------------------------------------
 
     def _block(self, step: mlir.Value, old: SoftmaxState) -> SoftmaxState:
-        at, knobs = self.at, self.knobs
+        knobs = self.knobs
         number = step if knobs.splits == 1 else self._plus(self.split, step, knobs.splits)
-        wanted = arith.MulIOp(number, at.index(knobs.key_block)).result
-        corner = wanted
-        if not self.is_whole:
-            corner = arith.MinUIOp(wanted, at.index(self.form.key_count - knobs.key_block)).result
+        wanted, corner = self._keys_of(number)
         key = self._plus(corner, self.rank, knobs.keys)
         scores = self._scores(corner, key)
-        if not self.is_whole:  # keys that the block before had
-            lowest = self._constant(float("-inf"))
-            for lane in range(knobs.keys):
-                this = self.memory.add(key, at.index(lane))
-                is_new = arith.CmpIOp(arith.CmpIPredicate.uge, this, wanted).result
-                for row in self.rows:
-                    scores[row][lane] = arith.SelectOp(is_new, scores[row][lane], lowest).result
+        self._hide_old(scores, key, wanted)
         own = [folded(maximum, scores[row]) for row in self.rows]
         new = self._of_team(own, maximum) if knobs.side > 1 else own
         maxima = [maximum(old.maxima[row], new[row]) for row in self.rows]
@@ -131,14 +128,43 @@ class OnlineSoftmax:
         self._hand_over(weights)
         return SoftmaxState(maxima, sums, self._add_values(corner, seen.values))
 
+    def _keys_of(self, number: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
+        """The first key of a block that no block before it has, and the first that it has: the last one is whole."""
+        wanted = arith.MulIOp(number, self.at.index(self.knobs.key_block)).result
+        if self.is_whole:
+            return wanted, wanted
+        last = self.at.index(self.form.key_count - self.knobs.key_block)
+        return wanted, arith.MinUIOp(wanted, last).result
+
+    def _hide_old(self, scores: Tile, key: mlir.Value, wanted: mlir.Value) -> None:
+        """Scores of keys that the block before had become those of nothing."""
+        if self.is_whole:
+            return
+        lowest = self._constant(float("-inf"))
+        for lane in range(self.knobs.keys):
+            this = self.memory.add(key, self.at.index(lane))
+            is_new = arith.CmpIOp(arith.CmpIPredicate.uge, this, wanted).result
+            for row in self.rows:
+                scores[row][lane] = arith.SelectOp(is_new, scores[row][lane], lowest).result
+
     def _scores(self, corner: mlir.Value, key: mlir.Value) -> Tile:
         """Scores of this thread's rows and keys."""
+        form, knobs = self.form, self.knobs
+        first = form.scores[0]
+        block = Block(self._indices(first, key), knobs.rows, knobs.keys, None)
+        if knobs.staged:
+            return self._finished_scores(key, self._staged(first, block, corner))
+        aligned = math.gcd(knobs.keys, form.key_count)
+        tile = HeldTile(self.memory, first, Held(), form.row, form.inner, knobs.depth, aligned)
+        return self._finished_scores(key, tile.sums(block))
+
+    def _finished_scores(self, key: mlir.Value, sums: Tile) -> Tile:
+        """What is made of the sums of this thread's rows and keys."""
         form, knobs, held = self.form, self.knobs, Held()
         aligned = math.gcd(knobs.keys, form.key_count)
         first, *rest = form.scores
-        block = Block(self._indices(first, key), knobs.rows, knobs.keys, None)
-        tile = HeldTile(self.memory, first, held, form.row, form.inner, knobs.depth, aligned)
-        tile.finish(block, self._staged(first, block, corner) if knobs.staged else tile.sums(block))
+        tile = HeldTile(self.memory, first, held, form.row, form.inner, aligned=aligned)
+        tile.finish(Block(self._indices(first, key), knobs.rows, knobs.keys, None), sums)
         for nest in rest:
             tile = HeldTile(self.memory, nest, held, form.row, form.inner, aligned=aligned)
             tile.run(Block(self._indices(nest, key), knobs.rows, knobs.keys, None))

@@ -284,13 +284,14 @@ def operands_of(nest: Nest, row: int | None, column: int) -> tuple[Access, Acces
     first = nest.statements[0]
     if row is None:
         return "no rows"
-    if any(not isinstance(source, Access) for source in first.inputs) or len(first.inputs) != 2:
+    inputs = [source for source in first.inputs if source is not None]  # of the others only their size is read
+    if any(not isinstance(source, Access) for source in inputs) or len(inputs) != 2:
         return "other than two operands"
     if first.body is None or any(
         op.operation.name in ("linalg.index", "tensor.extract") for op in first.body.operations
     ):
         return "the sum asks for more than its operands"
-    one, other = first.inputs
+    one, other = inputs
     assert isinstance(one, Access) and isinstance(other, Access)
     for rows, columns in ((one, other), (other, one)):
         if moves(rows, row) and not moves(rows, column) and moves(columns, column) and not moves(columns, row):

@@ -94,11 +94,15 @@ class Attention(KernelStrategy):
         loops = self.form.values.loops
         return [(product(loops[: self.form.row]), 1), (loops[self.form.row], self.knobs.row_block)]
 
+    def _softmax(self, memory: Memory) -> OnlineSoftmax:
+        """What writes the code of a workgroup for one head."""
+        return OnlineSoftmax(self.form, memory, self.knobs, memory.at.ids[1])
+
     def emit(self, interface: Interface) -> None:
         memory, form = Memory(self.kernel, interface), self.form
         (heads, _), _ = self.workgroups
         sizes = form.values.loops[: form.row]
-        softmax = OnlineSoftmax(form, memory, self.knobs, interface.ids[1])
+        softmax = self._softmax(memory)
 
         def run(number: mlir.Value) -> None:
             softmax.emit(decode(memory, number, sizes))

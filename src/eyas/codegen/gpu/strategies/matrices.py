@@ -11,7 +11,7 @@ from torch_mlir.dialects import arith
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
-from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.gpu.interface import MATRIX_ELEMENT, Interface
 from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, Side, is_deep, staged_groups
@@ -299,9 +299,7 @@ def why_not_shape(shape: tuple[int, int, int], subgroup: int, element: mlir.Type
 
 def operand_element(nest: Nest) -> mlir.Type:
     """The element type of what is multiplied, where `why_no_matrices` has nothing against it."""
-    source = nest.statements[0].inputs[0]
-    assert isinstance(source, Access)
-    return source.storage.element
+    return next(source for source in nest.statements[0].inputs if isinstance(source, Access)).storage.element
 
 
 def why_no_matrices(nest: Nest) -> str | None:
@@ -311,15 +309,18 @@ def why_no_matrices(nest: Nest) -> str | None:
     found = operands_of(nest, loops.row, loops.column)
     if isinstance(found, str):
         return found
-    one, other = (str(access.storage.element) for access in found)
-    extend, multiply, add = _ARITHMETIC.get((one, str(first.element_types[0])), ("", "", ""))
-    if not extend or one != other or len(first.inits) != 1:
+    return why_not_multiplied(first, found)
+
+
+def why_not_multiplied(sum_: Statement, factors: tuple[Access, Access]) -> str | None:
+    """Why a statement is no sum of products of two tensors of one narrow type."""
+    one, other = (str(access.storage.element) for access in factors)
+    extend, multiply, add = _ARITHMETIC.get((one, str(sum_.element_types[0])), ("", "", ""))
+    if not extend or one != other or len(sum_.inits) != 1:
         return "no product of f16 or bf16 in f32, or of bytes in i32"
-    assert first.body is not None, "a product has a body"
-    ops = [view.operation for view in first.body.operations]
+    assert sum_.body is not None, "a product has a body"
+    ops = [view.operation for view in sum_.body.operations]
     if sorted(op.name for op in ops) != sorted([extend, extend, multiply, add, "linalg.yield"]):
         return "the sum is of more than products"
-    factors = [defining_op(value) for op in ops if op.name == multiply for value in op.operands]
-    return (
-        None if all(one is not None and one.name == extend for one in factors) else "the sum is of more than products"
-    )
+    made = [defining_op(value) for op in ops if op.name == multiply for value in op.operands]
+    return None if all(op is not None and op.name == extend for op in made) else "the sum is of more than products"
