@@ -164,11 +164,11 @@ def test_what_hardware_with_near_shared_memory_gets(sizes, tmp_path):
 @pytest.mark.parametrize(
     ("sizes", "knobs"),
     [
-        ((1, 2, 40, 50, 32), AttentionKnobs(32, 4, 1, 2, 4, 8, 1)),
+        ((1, 2, 40, 50, 32), AttentionKnobs(32, 4, 1, 4, 4, 8, 1)),
         ((1, 2, 100, 130, 80), AttentionKnobs(128, 16, 1, 4, 4, 16, 1)),
         ((1, 2, 1, 513, 64), AttentionKnobs(64, 8, 8, 1, 2, 4, 0)),
         ((1, 2, 3, 197, 40), AttentionKnobs(64, 16, 4, 1, 2, 4, 0)),
-        ((1, 2, 64, 64, 64), AttentionKnobs(128, 16, 1, 8, 4, 16, 1)),
+        ((1, 2, 64, 64, 64), AttentionKnobs(256, 16, 1, 4, 4, 16, 1)),
         ((1, 2, 21, 33, 7), AttentionKnobs(16, 8, 1, 3, 3, 1, 0)),  # threads without columns of their own
         ((1, 2, 21, 33, 24), AttentionKnobs(32, 2, 4, 5, 2, 8, 0)),
     ],

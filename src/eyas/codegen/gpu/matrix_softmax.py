@@ -38,9 +38,9 @@ from eyas.codegen.gpu.matrix_stage import (
 from eyas.codegen.gpu.matrix_tile import POINTS
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.online_softmax import AttentionKnobs, OnlineSoftmax
+from eyas.codegen.gpu.operands import operands_of
 from eyas.codegen.gpu.shuffle import shuffle
 from eyas.codegen.gpu.softmax_state import SoftmaxState, add, converted, exp_of_difference, finite, folded, maximum
-from eyas.codegen.gpu.staged_tile import operands_of
 from eyas.ir.values import element_bytes
 
 SIDE = 16

@@ -16,13 +16,17 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith, gpu, memref, scf
+from torch_mlir.dialects import arith, gpu, memref, scf, vector
 
 from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.kernel import Nest
 from eyas.codegen.gpu.attention_form import AttentionForm
+from eyas.codegen.gpu.axis import Axis
 from eyas.codegen.gpu.held_tile import Held, HeldTile, Tile, in_registers
 from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.operands import operands_of
+from eyas.codegen.gpu.product_stage import GROUP
+from eyas.codegen.gpu.product_tile import ProductTile
 from eyas.codegen.gpu.softmax_state import (
     SoftmaxState,
     add,
@@ -33,7 +37,6 @@ from eyas.codegen.gpu.softmax_state import (
     in_rows,
     maximum,
 )
-from eyas.codegen.gpu.staged_tile import Operand, StagedTile, operands_of
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,9 @@ class OnlineSoftmax:
     def _allocate(self) -> None:
         """Shared memory: weights of a block, and shares of maxima and sums."""
         at, knobs = self.at, self.knobs
-        rows = knobs.threads // knobs.side * knobs.rows
-        self.weights = at.shared(self.form.weight.element, rows * knobs.key_block)
+        self.group = group_of(self.form, knobs)
+        count = weight_elements(self.form, knobs) // self.group
+        self.weights = at.shared(self._group_type if self.group > 1 else self.form.weight.element, count)
         self.shares = at.shared(self.element, knobs.threads * knobs.rows) if knobs.side > 1 else None
 
     def emit(self, heads: list[mlir.Value]) -> None:
@@ -150,10 +154,10 @@ class OnlineSoftmax:
     def _scores(self, corner: mlir.Value, key: mlir.Value) -> Tile:
         """Scores of this thread's rows and keys."""
         form, knobs = self.form, self.knobs
+        if knobs.staged:
+            return self._finished_scores(key, self._staged(corner))
         first = form.scores[0]
         block = Block(self._indices(first, key), knobs.rows, knobs.keys, None)
-        if knobs.staged:
-            return self._finished_scores(key, self._staged(first, block, corner))
         aligned = math.gcd(knobs.keys, form.key_count)
         tile = HeldTile(self.memory, first, Held(), form.row, form.inner, knobs.depth, aligned)
         return self._finished_scores(key, tile.sums(block))
@@ -171,26 +175,31 @@ class OnlineSoftmax:
         score = held[form.score]
         return [[score(row, lane) for lane in range(knobs.keys)] for row in self.rows]
 
-    def _staged(self, nest: Nest, block: Block, corner: mlir.Value) -> Tile:
+    def _staged(self, corner: mlir.Value) -> Tile:
         """The first product from shared memory, where the whole workgroup puts what it needs of queries and keys."""
-        form, knobs, at = self.form, self.knobs, self.at
+        form, knobs = self.form, self.knobs
+        nest = form.scores[0]
         found = operands_of(nest, form.row, form.inner)
         assert not isinstance(found, str), "the strategy checked this"
-        rows = Operand(found[0], form.row, knobs.row_block)
-        keys = Operand(found[1], form.inner, knobs.key_block)
-        place = (arith.SubIOp(self.row, self.row_corner).result, arith.MulIOp(self.rank, at.index(knobs.keys)).result)
-        tile = StagedTile(self.memory, nest, rows, keys, knobs.depth, (self.row_corner, corner), place)
-        return tile.sums(block)
+        axes = Axis(nest, (form.row,)), Axis(nest, (form.inner,))
+        sizes = (knobs.teams, knobs.side), (knobs.rows, knobs.keys), knobs.depth, 1, 2
+        tile = ProductTile(self.memory, nest, found, axes, *sizes, (self.row_corner, corner))
+        indices = [*self.heads, *[None] * (len(nest.loops) - len(self.heads))]
+        return in_rows(tile.sums_at(indices), knobs.rows)
 
     def _hand_over(self, weights: Tile) -> None:
         """Puts the weights of this thread where its team reads them."""
-        at, knobs = self.at, self.knobs
-        start = arith.MulIOp(self.rank, at.index(knobs.keys)).result
+        at, knobs, count = self.at, self.knobs, self.group
+        start = arith.MulIOp(self.rank, at.index(knobs.keys // count)).result
         for row in self.rows:
             line = self._line(row)
-            for lane, weight in enumerate(weights[row]):
-                place = self.memory.add(self.memory.add(line, start), at.index(lane))
-                memref.StoreOp(converted(weight, self.form.weight.element), self.weights, [place])
+            stored = [converted(weight, self.form.weight.element) for weight in weights[row]]
+            for first in range(0, knobs.keys, count):
+                place = self.memory.add(self.memory.add(line, start), at.index(first // count))
+                value = stored[first]
+                if count > 1:
+                    value = vector.FromElementsOp(self._group_type, stored[first : first + count]).result
+                memref.StoreOp(value, self.weights, [place])
         if knobs.side > 1:
             gpu.BarrierOp()
 
@@ -200,14 +209,17 @@ class OnlineSoftmax:
         lines = [self._line(row) for row in self.rows]
         tile = HeldTile(self.memory, form.values, held, form.row, form.inner, aligned=self._aligned_columns)
         block = Block(self._indices(form.values, self.column), knobs.rows, self.columns, None)
-        loop = scf.ForOp(at.index(0), at.index(knobs.key_block), at.index(1), list(chain.from_iterable(values)))
+        groups = at.index(knobs.key_block // self.group)
+        loop = scf.ForOp(at.index(0), groups, at.index(1), list(chain.from_iterable(values)))
         with mlir.InsertionPoint(loop.body):
-            inside = loop.induction_variable
+            inside, old = loop.induction_variable, in_rows(list(loop.inner_iter_args), knobs.rows)
             loaded = [memref.LoadOp(self.weights, [arith.AddIOp(line, inside).result]).result for line in lines]
-            held[form.weight] = in_registers([[weight] for weight in loaded])
-            old = in_rows(list(loop.inner_iter_args), knobs.rows)
-            key = arith.AddIOp(corner, inside).result
-            scf.YieldOp(list(chain.from_iterable(tile.step(block, form.inner + 1, key, old))))
+            first = self._plus(corner, inside, self.group)
+            for number in range(self.group):
+                lanes = [vector.ExtractOp(one, [], [number]).result for one in loaded] if self.group > 1 else loaded
+                held[form.weight] = in_registers([[weight] for weight in lanes])
+                old = tile.step(block, form.inner + 1, self.memory.add(first, at.index(number)), old)
+            scf.YieldOp(list(chain.from_iterable(old)))
         return in_rows(list(loop.results), knobs.rows)
 
     # --- the end ------------------------------------------------------------------------------------------------------
@@ -275,10 +287,15 @@ class OnlineSoftmax:
 
         return [folded(join, [load(thread, row) for thread in range(knobs.side)]) for row in self.rows]
 
+    @property
+    def _group_type(self) -> mlir.VectorType:
+        return mlir.VectorType.get([self.group], self.form.weight.element)
+
     def _line(self, row: int) -> mlir.Value:
-        """Where the weights of a row of this thread's team begin in shared memory."""
-        number = self._plus(self.at.index(row), self.team, self.knobs.rows)
-        return arith.MulIOp(number, self.at.index(self.knobs.key_block)).result
+        """Where the weights of a row of this thread's team begin in shared memory, in groups."""
+        line = self.knobs.key_block // self.group
+        team = self.knobs.rows * line + (self.group > 1)
+        return self._plus(self.at.index(row * line), self.team, team)
 
     def _indices(self, nest: Nest, inner: mlir.Value | None) -> list[mlir.Value | None]:
         indices = [*self.heads, self.row, inner]
@@ -298,6 +315,18 @@ class OnlineSoftmax:
 
     def _constant(self, number: float) -> mlir.Value:
         return self.at.constant(self.element, number)
+
+
+def group_of(form: AttentionForm, knobs: AttentionKnobs) -> int:
+    """Weights of neighbouring keys that are stored and read at once."""
+    together = isinstance(form.weight.element, mlir.F32Type) and knobs.keys % GROUP == 0
+    return GROUP if together else 1
+
+
+def weight_elements(form: AttentionForm, knobs: AttentionKnobs) -> int:
+    """What weights of a block take: lines of teams begin in different banks where they are read in groups."""
+    group = group_of(form, knobs)
+    return knobs.threads // knobs.side * (knobs.rows * knobs.key_block + (group if group > 1 else 0))
 
 
 def columns_of_thread(form: AttentionForm, knobs: AttentionKnobs) -> int:

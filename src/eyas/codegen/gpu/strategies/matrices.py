@@ -17,7 +17,7 @@ from eyas.codegen.gpu.interface import MATRIX_ELEMENT, Interface
 from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, Side, is_deep, staged_groups
 from eyas.codegen.gpu.matrix_tile import POINTS, Fragments, MatrixTile
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.staged_tile import moves, operands_of
+from eyas.codegen.gpu.operands import moves, operands_of
 from eyas.codegen.gpu.strategies.base import check_powers_of_two
 from eyas.codegen.gpu.strategies.contraction import Contraction, product_loops
 from eyas.ir.values import element_bytes

@@ -18,7 +18,7 @@ from eyas.codegen.gpu.matrix_stage import GROUP_BYTES
 from eyas.codegen.gpu.matrix_tile import POINTS
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.online_softmax import OnlineSoftmax
-from eyas.codegen.gpu.staged_tile import operands_of
+from eyas.codegen.gpu.operands import operands_of
 from eyas.codegen.gpu.strategies.attention import Attention
 from eyas.codegen.gpu.strategies.base import check_powers_of_two
 from eyas.codegen.gpu.strategies.matrices import why_not_multiplied
