@@ -5,46 +5,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-# Subgroups, and fragments of each: 64x64 of the result for a subgroup, then less.
-_LARGE = ("2x2:4x4", "2x4:4x4", "4x2:4x4", "2x4:4x2", "4x2:2x4", "1x2:4x4", "2x1:4x4", "4x4:2x4")
-_SMALL = (
-    "2x2:2x2",
-    "2x4:2x2",
-    "4x2:2x2",
-    "2x2:4x2",
-    "2x2:2x4",
-    "2x2x2:2x2",
-    "2x2x2:4x2",
-    "1x2:4x2",
-    "2x4:2x1",
-    "4x4:2x1",
-)
 _SHARED_BYTES = 48 * 1024
 
 
 def knobs_for(size: int) -> list[str]:
     """For products of so many rows, columns and steps."""
-    found = [*_tiles(_SMALL if size <= 1024 else _LARGE, (32, 64, 128) if size <= 1024 else (16, 32, 64))]
+    found = [*_small()] if size <= 1024 else [*_large()]
     return [one for one in dict.fromkeys(found) if _shared(one) <= _SHARED_BYTES]
 
 
-def _tiles(tiles: tuple[str, ...], depths: tuple[int, ...]) -> Iterator[str]:
-    for number, tile in enumerate(tiles):
-        for depth in depths:
-            yield f"{tile}:{depth}:1:1:8"
-            yield f"{tile}:{depth}:2:1:8"
-            yield f"{tile}:{depth}:2:2:8"
-            if number < 3 and depth >= 32:
-                yield f"{tile}:{depth}:1:1:8,ahead=0"
-                yield f"{tile}:{depth}:2:1:8,spread=1"
-                yield f"{tile}:{depth}:2:1:8,spread=1,ahead=0"
-                yield f"{tile}:{depth}:2:1:8,ahead=0"
-                yield f"{tile}:{depth}:1:2:8,ahead=0"
-    first = tiles[0]
-    for band in (1, 4, 16, 32):
-        yield f"{first}:64:1:1:{band}"
-    yield f"{_narrow(first)}:64:1:1:8:16x8x16"
-    yield f"{_narrow(first)}:32:2:1:8:16x8x16"
+def _large() -> Iterator[str]:
+    for tile in ("2x2:4x4", "2x4:4x4", "4x2:4x4"):
+        for depth, buffers in ((16, 2), (32, 2), (64, 1)):
+            for spread in (0, 1, 2) if buffers == 2 else (0,):
+                for in_flight in (1, 2) if buffers == 2 else (1,):
+                    yield f"{tile}:{depth}:{buffers}:{in_flight}:8,spread={spread}"
+    for band in (2, 3, 6, 11, 12, 22, 33):  # multiples of these are the processors of an H200: neighbours share rows
+        yield f"2x2:4x4:64:1:1:{band}"
+        yield f"2x2:4x4:32:2:1:{band},spread=1"
+    yield "2x4:4x3:32:2:1:8,spread=2"
+    yield "2x4:4x3:32:2:1:8"
+    yield f"{_narrow('2x4:4x4')}:16:2:1:8:16x8x16,spread=2"
+
+
+def _small() -> Iterator[str]:
+    for tile in ("4x2:2x2", "2x4:2x2", "2x2:2x2", "2x2x2:4x2", "2x2:4x2", "4x2:2x4", "2x4:4x2"):
+        for depth, buffers in ((64, 1), (32, 2), (64, 2)):
+            for spread in (0, 1, 2) if buffers == 2 else (0,):
+                yield f"{tile}:{depth}:{buffers}:1:8,spread={spread}"
+        for band in (1, 4, 11, 12):
+            yield f"{tile}:64:1:1:{band}"
 
 
 def _narrow(tile: str) -> str:

@@ -17,7 +17,7 @@ each thread finishes some of them as it would finish those of a tile of its own:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -80,7 +80,7 @@ class MatrixTile(ThreadTile):
         fragments: Fragments,
         buffers: int,
         in_flight: int,
-        spread: bool,
+        spread: int,
         ahead: bool,
     ):
         super().__init__(memory, nest, None, sides[1].loops[-1])
@@ -152,25 +152,30 @@ class MatrixTile(ThreadTile):
             other = arith.SubIOp(size, buffer).result
             requests, fetched = self._requests(self._later(index, self.in_flight + 1)), []
 
-            def pass_on(slice_: int) -> None:
-                for number in self._share(slice_):
-                    self._put(coming[number], number, other)
-                    fetched.append(requests[number]())
+            def pass_on(number: int) -> None:
+                self._put(coming[number], number, other)
+                fetched.append(requests[number]())
 
             for slice_ in range(self.slices):
                 is_last = slice_ + 1 == self.slices
+                share = [partial(pass_on, number) for number in self._share(slice_)]
                 if not self.spread:
-                    pass_on(slice_)
+                    _run(share)
                 if not self.reads_ahead:
                     following, factors = [], self._read(buffer, slice_)
                 elif not is_last:
                     following = self._read(buffer, slice_ + 1)
-                if self.spread:
-                    pass_on(slice_)
-                if is_last and self.reads_ahead:
-                    gpu.BarrierOp()
-                    following = self._read(other, 0)
-                sums, factors = self._multiply(factors, sums), following
+                if self.spread == 1:
+                    _run(share)
+                between = share if self.spread == 2 else []
+                if not is_last or not self.reads_ahead:
+                    sums, factors = self._multiply(factors, sums, between), following
+                    continue
+                half = len(sums) // 2 if self.spread == 2 else 0
+                sums = self._multiply(factors, sums, between, range(half))
+                gpu.BarrierOp()
+                following = self._read(other, 0)
+                sums, factors = self._multiply(factors, sums, [], range(half, len(sums))), following
             if not self.reads_ahead:
                 gpu.BarrierOp()
             return [other, *sums, *factors, *coming[self.rounds :], *fetched]
@@ -181,9 +186,14 @@ class MatrixTile(ThreadTile):
         return carried[1 : count + 1]
 
     def _share(self, slice_: int) -> range:
-        """The groups that go to shared memory at a slice: all at the first, or some at each but the last."""
-        slices = max(1, self.slices - 1) if self.spread else 1
-        first, last = (min(number, slices) * self.rounds // slices for number in (slice_, slice_ + 1))
+        """The groups that go to shared memory at a slice: all at the first, some at each but the last, or some at each
+        where they do so between multiplications, of the last one before its middle."""
+        parts = [1] + [0] * (self.slices - 1)
+        if self.spread == 1 and self.slices > 1:
+            parts = [1] * (self.slices - 1) + [0]
+        elif self.spread == 2:
+            parts = [2] * (self.slices - 1) + [1]
+        first, last = (sum(parts[:number]) * self.rounds // sum(parts) for number in (slice_, slice_ + 1))
         return range(first, last)
 
     # One loop counts all that is summed up: along the innermost sum alone in points; else in steps of `depth` points,
@@ -249,10 +259,24 @@ class MatrixTile(ThreadTile):
             found += [stage.read(start, number, slice_, k, stage is self.stages[0]) for number in range(count)]
         return found
 
-    def _multiply(self, factors: list[mlir.Value], sums: list[mlir.Value]) -> list[mlir.Value]:
+    def _multiply(
+        self,
+        factors: list[mlir.Value],
+        sums: list[mlir.Value],
+        between: Sequence[Callable[[], None]] = (),
+        which: range | None = None,
+    ) -> list[mlir.Value]:
+        """Adds products of all pairs of fragments, or of some, to their sums; something else is done in between."""
         rows, columns = factors[: self.fragments.rows], factors[self.fragments.rows :]
         pairs = [(one, other) for one in rows for other in columns]
-        return [gpu.SubgroupMmaComputeOp(*pair, sum_).result for pair, sum_ in zip(pairs, sums, strict=True)]
+        which, sums = range(len(sums)) if which is None else which, list(sums)
+        for turn, number in enumerate(which):
+            first, last = (at * len(between) // len(which) for at in (turn, turn + 1))
+            _run(between[first:last])
+            sums[number] = gpu.SubgroupMmaComputeOp(*pairs[number], sums[number]).result
+        if not which:
+            _run(between)
+        return sums
 
     # --- what follows it ----------------------------------------------------------------------------------------------
 
@@ -338,3 +362,8 @@ class MatrixTile(ThreadTile):
             loads = self._loads(block)
             found = self._apply(statement, block, loads, made, self._initial(statement, block, loads))
             self._keep(position, statement, block, found, made)
+
+
+def _run(steps: Sequence[Callable[[], None]]) -> None:
+    for step in steps:
+        step()

@@ -93,7 +93,8 @@ class MatrixKnobs:
     """Workgroups that are next to each other along the rows before those along the columns follow, so that caches have
     what they read."""
     spread: int
-    """1: what goes to shared memory does so between the slices of a step, not before them."""
+    """When what is in registers goes to shared memory: 0 before the slices of a step, 1 between them, 2 between their
+    multiplications."""
     ahead: int
     """1: fragments are read one slice before they are multiplied."""
 
@@ -170,9 +171,10 @@ class Matrices(Contraction):
             return f"in_flight is {knobs.in_flight}; it must be 1 to 4"
         if not 1 <= knobs.band <= 64:
             return f"band is {knobs.band}; it must be 1 to 64"
-        for name in ("spread", "ahead"):
-            if getattr(knobs, name) not in (0, 1):
-                return f"{name} is {getattr(knobs, name)}; it must be 0 or 1"
+        if knobs.spread not in (0, 1, 2):
+            return f"spread is {knobs.spread}; it must be 0, 1 or 2"
+        if knobs.ahead not in (0, 1):
+            return f"ahead is {knobs.ahead}; it must be 0 or 1"
         return None
 
     @property
@@ -192,7 +194,7 @@ class Matrices(Contraction):
         height, width = tile_of(knobs)
         sides = Side(loops.factors[0], loops.rows, height), Side(loops.factors[1], (loops.column,), width)
         at.function.attributes[MATRIX_ELEMENT] = mlir.TypeAttr.get(operand_element(nest))
-        buffers = knobs.buffers, knobs.in_flight, knobs.spread == 1, knobs.ahead == 1
+        buffers = knobs.buffers, knobs.in_flight, knobs.spread, knobs.ahead == 1
         tile = MatrixTile(memory, nest, sides, knobs.depth, self._corner(memory), fragments_of(knobs), *buffers)
 
         def run(number: mlir.Value) -> None:
