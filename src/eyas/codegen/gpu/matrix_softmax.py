@@ -39,7 +39,6 @@ from eyas.codegen.gpu.matrix_tile import POINTS
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.online_softmax import AttentionKnobs, OnlineSoftmax
 from eyas.codegen.gpu.operands import operands_of
-from eyas.codegen.gpu.shuffle import shuffle
 from eyas.codegen.gpu.softmax_state import SoftmaxState, add, converted, exp_of_difference, finite, folded, maximum
 from eyas.ir.values import element_bytes
 
@@ -67,7 +66,7 @@ class MatrixAttentionKnobs:
         """How threads share out rows and keys: each subgroup has the rows of its own fragments."""
         side = self.key_block // KEYS
         rows = self.row_fragments * SIDE * side // self.subgroup
-        return AttentionKnobs(self.threads, side, 1, rows, KEYS, 1, 0)
+        return AttentionKnobs(self.threads, side, 1, rows, KEYS, 1, 0, self.subgroup)
 
 
 @dataclass(frozen=True)
@@ -395,15 +394,6 @@ class MatrixSoftmax(OnlineSoftmax):
             groups = [memref.LoadOp(self.shared, [place]).result for place in places]
             found.append([self._number(group, lane) for group in groups for lane in range(POINTS)])
         return found
-
-    def _of_team(self, shares: list[mlir.Value], join) -> list[mlir.Value]:  # type: ignore[no-untyped-def,override]
-        """Threads of a team are neighbours in a subgroup."""
-        distance = 1
-        while distance < self.knobs.side:
-            others = [shuffle(self.at, share, distance, self.matrix_knobs.subgroup) for share in shares]
-            shares = [join(*pair) for pair in zip(shares, others, strict=True)]
-            distance *= 2
-        return shares
 
 
 def _type(element: str, use: str) -> mlir.Type:

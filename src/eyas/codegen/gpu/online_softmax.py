@@ -27,6 +27,7 @@ from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.operands import operands_of
 from eyas.codegen.gpu.product_stage import GROUP
 from eyas.codegen.gpu.product_tile import ProductTile
+from eyas.codegen.gpu.shuffle import shuffle
 from eyas.codegen.gpu.softmax_state import (
     SoftmaxState,
     add,
@@ -37,6 +38,9 @@ from eyas.codegen.gpu.softmax_state import (
     in_rows,
     maximum,
 )
+
+# Groups of keys whose values are on their way to registers together.
+_TOGETHER = 4
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class AttentionKnobs:
     """Steps of the first product that are written out."""
     staged: int
     """Whether queries and keys pass through shared memory, `depth` steps at a time: 0 or 1."""
+    subgroup: int
+    """Threads that hand each other maxima and sums directly; 0: they go through shared memory."""
 
     @property
     def teams(self) -> int:
@@ -96,7 +102,8 @@ class OnlineSoftmax:
         self.group = group_of(self.form, knobs)
         count = weight_elements(self.form, knobs) // self.group
         self.weights = at.shared(self._group_type if self.group > 1 else self.form.weight.element, count)
-        self.shares = at.shared(self.element, knobs.threads * knobs.rows) if knobs.side > 1 else None
+        through_memory = knobs.side > 1 and not knobs.subgroup
+        self.shares = at.shared(self.element, knobs.threads * knobs.rows) if through_memory else None
 
     def emit(self, heads: list[mlir.Value]) -> None:
         self.heads = heads
@@ -209,16 +216,19 @@ class OnlineSoftmax:
         lines = [self._line(row) for row in self.rows]
         tile = HeldTile(self.memory, form.values, held, form.row, form.inner, aligned=self._aligned_columns)
         block = Block(self._indices(form.values, self.column), knobs.rows, self.columns, None)
-        groups = at.index(knobs.key_block // self.group)
-        loop = scf.ForOp(at.index(0), groups, at.index(1), list(chain.from_iterable(values)))
+        groups = knobs.key_block // self.group
+        together = math.gcd(groups, _TOGETHER) if self.group > 1 else 1
+        loop = scf.ForOp(at.index(0), at.index(groups), at.index(together), list(chain.from_iterable(values)))
         with mlir.InsertionPoint(loop.body):
-            inside, old = loop.induction_variable, in_rows(list(loop.inner_iter_args), knobs.rows)
-            loaded = [memref.LoadOp(self.weights, [arith.AddIOp(line, inside).result]).result for line in lines]
-            first = self._plus(corner, inside, self.group)
-            for number in range(self.group):
-                lanes = [vector.ExtractOp(one, [], [number]).result for one in loaded] if self.group > 1 else loaded
-                held[form.weight] = in_registers([[weight] for weight in lanes])
-                old = tile.step(block, form.inner + 1, self.memory.add(first, at.index(number)), old)
+            old = in_rows(list(loop.inner_iter_args), knobs.rows)
+            for ahead in range(together):
+                inside = self.memory.add(loop.induction_variable, at.index(ahead))
+                loaded = [memref.LoadOp(self.weights, [arith.AddIOp(line, inside).result]).result for line in lines]
+                first = self._plus(corner, inside, self.group)
+                for number in range(self.group):
+                    lanes = [vector.ExtractOp(one, [], [number]).result for one in loaded] if self.group > 1 else loaded
+                    held[form.weight] = in_registers([[weight] for weight in lanes])
+                    old = tile.step(block, form.inner + 1, self.memory.add(first, at.index(number)), old)
             scf.YieldOp(list(chain.from_iterable(old)))
         return in_rows(list(loop.results), knobs.rows)
 
@@ -274,7 +284,10 @@ class OnlineSoftmax:
         self, shares: list[mlir.Value], join: Callable[[mlir.Value, mlir.Value], mlir.Value]
     ) -> list[mlir.Value]:
         """For each row, what the shares of all threads of a team are together."""
-        at, knobs, memory = self.at, self.knobs, self.shares
+        at, knobs = self.at, self.knobs
+        if knobs.subgroup:
+            return self._of_neighbours(shares, join)
+        memory = self.shares
         assert memory is not None
         first = arith.MulIOp(arith.SubIOp(at.thread, self.rank).result, at.index(knobs.rows)).result
         own = self._plus(first, self.rank, knobs.rows)
@@ -286,6 +299,17 @@ class OnlineSoftmax:
             return memref.LoadOp(memory, [self.memory.add(first, at.index(thread * knobs.rows + row))]).result
 
         return [folded(join, [load(thread, row) for thread in range(knobs.side)]) for row in self.rows]
+
+    def _of_neighbours(
+        self, shares: list[mlir.Value], join: Callable[[mlir.Value, mlir.Value], mlir.Value]
+    ) -> list[mlir.Value]:
+        """The same where the threads of a team are neighbours in a subgroup."""
+        distance = 1
+        while distance < self.knobs.side:
+            others = [shuffle(self.at, share, distance, self.knobs.subgroup) for share in shares]
+            shares = [join(*pair) for pair in zip(shares, others, strict=True)]
+            distance *= 2
+        return shares
 
     @property
     def _group_type(self) -> mlir.VectorType:

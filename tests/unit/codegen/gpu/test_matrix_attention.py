@@ -153,7 +153,7 @@ def test_attention_of_halves(sizes, element, turned, knobs):
 
 @pytest.mark.parametrize(
     ("sizes", "threads", "row_fragments"),
-    [((96, 1500, 1500, 64, 64), 128, 2), ((12, 128, 128, 32, 32), 32, 1), ((1, 16, 64, 128, 128), 32, 1)],
+    [((96, 1500, 1500, 64, 64), 128, 1), ((12, 128, 128, 32, 32), 32, 1), ((1, 16, 64, 128, 128), 32, 1)],
 )
 def test_blocks_leave_each_processor_some(sizes, threads, row_fragments):
     with make_context():

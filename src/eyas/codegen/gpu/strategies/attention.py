@@ -28,6 +28,7 @@ from eyas.codegen.gpu.online_softmax import AttentionKnobs, OnlineSoftmax, colum
 from eyas.codegen.gpu.operands import operands_of
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.product_stage import GROUP, is_deep, staged_groups
+from eyas.codegen.gpu.shuffle import can_shuffle
 from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
@@ -37,7 +38,7 @@ _ROWS, _KEYS, _DEPTH = 8, 4, 4
 # Sums of a thread that still are in registers, or near.
 _MOST_SUMS = 256
 # Threads that share rows; through shared memory, threads at the most, and steps at a time.
-_SIDE, _STAGED_THREADS, _STAGED_DEPTHS = 16, 256, (16, 8)
+_SIDE, _STAGED_THREADS, _STAGED_DEPTHS = 16, 128, (16, 8)
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ class Attention(KernelStrategy):
             if not 1 <= getattr(knobs, name) <= 64:
                 return f"{name} is {getattr(knobs, name)}; it must be 1 to 64"
         form = _form(kernel)
+        if knobs.subgroup and (knobs.subgroup % knobs.side or not knobs.staged):
+            return f"subgroup is {knobs.subgroup}; it must be 0, or staged must be 1 and side divide it"
         if knobs.row_block > form.row_count:
             return f"rows is {knobs.rows}; {knobs.teams} teams of so many are more than the {form.row_count} rows"
         if knobs.key_block > form.key_count:
@@ -122,7 +125,7 @@ def shared_bytes(form: AttentionForm, knobs: AttentionKnobs) -> int:
     """Shared memory of a workgroup: weights of a block, shares of maxima, what splits hand over, and what is staged."""
     number, sums = element_bytes(form.element), element_bytes(form.values.statements[0].element_types[0])
     needed = weight_elements(form, knobs) * element_bytes(form.weight.element)
-    if knobs.side > 1:
+    if knobs.side > 1 and not knobs.subgroup:
         needed += knobs.threads * knobs.rows * number
     if knobs.splits > 1:
         needed += knobs.threads // 2 * knobs.rows * (2 * number + columns_of_thread(form, knobs) * sums)
@@ -173,22 +176,22 @@ def _knobs_of_lone_threads(form: AttentionForm, target: GpuTarget) -> AttentionK
     rows, teams = _rows_and_teams(form, target, threads, _power(_ROWS, max(1, _MOST_SUMS // form.width)))
     keys = _power(2 * _KEYS, form.key_count)
     splits = _power(threads // teams, form.key_count // keys)
-    return AttentionKnobs(teams * splits, 1, splits, rows, keys, _DEPTH, 0)
+    return AttentionKnobs(teams * splits, 1, splits, rows, keys, _DEPTH, 0, 0)
 
 
 def _knobs_side_by_side(form: AttentionForm, target: GpuTarget) -> AttentionKnobs:
     """Where shared memory is near: threads of a row share its keys and its columns, and all of them what they read."""
     side = _power(_SIDE, form.width, form.key_count)
     keys = _power(_KEYS, form.key_count // side)
-    teams = _staged_teams(form, target, side)
+    teams, subgroup = _staged_teams(form, target, side), _talking(form, target, side)
     for depth in _STAGED_DEPTHS:
-        staged = AttentionKnobs(side * teams, side, 1, GROUP, keys, depth, 1)
+        staged = AttentionKnobs(side * teams, side, 1, GROUP, keys, depth, 1, subgroup)
         if teams > 1 and staged.row_block <= form.row_count and _why_not_staged(form, staged) is None:
             return staged
     threads = min(_THREADS, target.max_threads)
     rows, teams = _rows_and_teams(form, target, threads // side, _ROWS)
     splits = _power(threads // side // teams, form.key_count // (side * keys))
-    return AttentionKnobs(side * teams * splits, side, splits, rows, keys, _DEPTH, 0)
+    return AttentionKnobs(side * teams * splits, side, splits, rows, keys, _DEPTH, 0, 0)
 
 
 def _rows_and_teams(form: AttentionForm, target: GpuTarget, teams: int, rows: int) -> tuple[int, int]:
@@ -199,6 +202,12 @@ def _rows_and_teams(form: AttentionForm, target: GpuTarget, teams: int, rows: in
     while rows > 2 and heads * form.row_count < target.cores * rows * _power(teams, form.row_count // rows):
         rows //= 2
     return rows, _power(teams, form.row_count // rows)
+
+
+def _talking(form: AttentionForm, target: GpuTarget, side: int) -> int:
+    """Threads of a subgroup, where those of a team are in one and can hand each other scores; else 0."""
+    can = target.has("subgroup-shuffle") and can_shuffle(form.element) and target.subgroup % side == 0
+    return target.subgroup if can else 0
 
 
 def _staged_teams(form: AttentionForm, target: GpuTarget, side: int) -> int:
@@ -216,7 +225,7 @@ def _smaller(knobs: AttentionKnobs) -> AttentionKnobs | None:
         return replace(knobs, threads=knobs.threads // 2, splits=knobs.splits // 2)
     if knobs.staged:
         fewer = replace(knobs, threads=knobs.threads // 2)
-        return fewer if knobs.teams > 1 else replace(knobs, depth=_DEPTH, staged=0)
+        return fewer if knobs.teams > 1 else replace(knobs, depth=_DEPTH, staged=0, subgroup=0)
     if knobs.rows > 1:
         return replace(knobs, rows=knobs.rows // 2)
     if knobs.teams > 1:
