@@ -25,7 +25,6 @@ from eyas.codegen.common.emission.tile_loads import Block, Indices
 from eyas.codegen.common.kernel import Access, Nest
 from eyas.codegen.gpu.attention_form import AttentionForm
 from eyas.codegen.gpu.held_tile import Held, HeldTile, Tile
-from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.matrix_stage import (
     GROUP_BYTES,
     MatrixStage,
@@ -121,7 +120,6 @@ class _Product:
     """What stages belong to."""
 
     memory: Memory
-    at: Interface
     nest: Nest
     sum: int
     depth: int
@@ -137,8 +135,8 @@ class MatrixSoftmax(OnlineSoftmax):
         at, (queries, keys, values) = self.at, factors_of(form)
         self.depth, block = padded(form.scores[0].loops[form.inner + 1].factor), knobs.key_block
         self.first = arith.MulIOp(gpu.subgroup_id(), at.index(knobs.row_fragments * SIDE)).result
-        self.scored = _Product(memory, at, form.scores[0], form.inner + 1, self.depth, self.shared)
-        self.weighed = _Product(memory, at, form.values, form.inner + 1, block, self.shared)
+        self.scored = _Product(memory, form.scores[0], form.inner + 1, self.depth, self.shared)
+        self.weighed = _Product(memory, form.values, form.inner + 1, block, self.shared)
         self.query_side = Side(queries, (form.row,), knobs.row_block)
         self.key_side = Side(keys, (form.inner,), block)
         self.value_side = Side(values, (form.inner,), form.width)
