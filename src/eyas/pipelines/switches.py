@@ -46,6 +46,7 @@ WITHOUT = {
     "expand-math": "math functions are libm's",
     "optimize-llvm": "code is generated as it was lowered",
     "matrices": "for GPUs: products and convolutions of f16, bf16 and bytes are those of `products` and `contraction`",
+    "matrix-attention": "for GPUs: attention of f16 and bf16 is that of `attention`",
     "products": "for GPUs: `contraction` serves all products, without shared memory",
     "columns": "for GPUs: sums down columns have a thread for each of them, or read far apart",
     "transposes": "for GPUs: what changes the order of loops reads or writes far apart",

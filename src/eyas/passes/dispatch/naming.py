@@ -9,6 +9,7 @@ from torch_mlir import ir as mlir
 from eyas.passes.dispatch.grouping import Role, role_of
 
 _SHORT = {
+    "linalg.conv_1d_nwc_wcf": "conv",
     "linalg.conv_2d_nhwc_hwcf": "conv",
     "linalg.conv_2d_nchw_fchw": "conv",
     "linalg.depthwise_conv_2d_nhwc_hwc": "depthwise_conv",
