@@ -142,26 +142,6 @@ def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [value for value, name in zip((values, result), node.output, strict=False) if name]
 
 
-def _ramp(size: int | str, after: int, b: Builder) -> str:
-    """0, 1, ... along a dimension that so many others follow."""
-    if isinstance(size, int):
-        return b.constant(np.arange(size).reshape([-1] + [1] * after), np.int64)
-    ends = b.constant(0, np.int64), b.reshape(size, []), b.constant(1, np.int64)
-    return b.reshape(b.add("Range", *ends), [-1] + [1] * after)
-
-
-def _product(sizes: Sequence[int | str], b: Builder) -> int | str:
-    known = math.prod(size for size in sizes if isinstance(size, int))
-    names = [size for size in sizes if isinstance(size, str)]
-    if not names:
-        return known
-    return functools.reduce(lambda one, other: b.add("Mul", one, other), names, _tensor(known, b))
-
-
-def _tensor(size: int | str, b: Builder) -> str:
-    return size if isinstance(size, str) else b.constant(size, np.int64)
-
-
 def average_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Padding that counts is a Pad of its own where windows may go beyond it, because what is beyond does not count;
     the importer divides by the whole window."""
