@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from torch_mlir import ir as mlir
 
 from eyas.codegen.backends import backend_of
-from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.analysis import Analysis, analysis_of
 from eyas.codegen.common.expressions import variables
 from eyas.codegen.common.space import Constraint, Knob, Space, listed
 from eyas.targets import Target
@@ -45,7 +45,7 @@ def show_space(
 ) -> str:
     """What can be chosen for a dispatch on a target, for people."""
     backend = backend_of(target)
-    found = Analysis.of(function, target.near_bytes) if found is None else found
+    found = analysis_of(function, {}, target.near_bytes) if found is None else found
     spaces, rejected = backend.spaces(function, target, disabled, found)
     name = mlir.StringAttr(function.attributes["sym_name"]).value
     lines = [f"{name} on {target}: {len(spaces)} strategies; by default the first that is chosen"]
