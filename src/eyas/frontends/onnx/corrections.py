@@ -48,7 +48,7 @@ def correct(model: OnnxModel) -> bool:
 
 
 def _refuse_grid_sample(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
-    return "points between pixels and outside the image are not sampled correctly"
+    return "only f32 or f64 images and grids of one type, of known rank and not empty, are sampled correctly"
 
 
 def _refuse_determinant(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
@@ -79,13 +79,11 @@ def _refuse_if(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
 
 
 def _refuse_roi_align(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
-    return (
-        "only f32, static shapes and a sampling_ratio above 0 are; without one the data says how many samples to take"
-    )
+    return "only f32, a known rank and a sampling_ratio above 0 are; without one the data says how many samples to take"
 
 
 def _refuse_static_only(node: onnx.NodeProto, ranks: dict[str, int]) -> str | None:
-    return "only f32 boxes or numbers of static, not empty shape are"
+    return "only f32 boxes, or numbers, of known rank and not empty are"
 
 
 _REFUSED: dict[str, Callable[[onnx.NodeProto, dict[str, int]], str | None]] = {

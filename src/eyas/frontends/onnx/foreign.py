@@ -14,7 +14,7 @@ from eyas.errors import UnsupportedOpError
 from eyas.frontends.onnx import prepare
 from eyas.frontends.onnx.file import OnnxModel
 from eyas.frontends.onnx.rewrite.rules import Builder, Rule, replace_nodes
-from eyas.frontends.onnx.subgraphs import all_nodes
+from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes
 
 # Domain -> operator -> module and function of its rule.
 RULES: dict[str, dict[str, str]] = {
@@ -130,6 +130,7 @@ def expand(model: OnnxModel) -> None:
         return
     prepare.modernize(model, _OPSET)
     _declare_outputs(model)
+    _forget_unused(model)
     while True:
         prepare.infer_shapes(model)
         if not replace_nodes(model, _apply):
@@ -163,6 +164,16 @@ def _apply(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     rule: Rule = getattr(importlib.import_module(f"eyas.frontends.onnx.{module}"), function)
     results = rule(node, b)
     return None if results is None else list(results)
+
+
+def _forget_unused(model: OnnxModel) -> None:
+    """Results that nobody reads need no rule: optimisers name those of training too."""
+    graphs = list(all_graphs(model.proto.graph))
+    used = {name for graph in graphs for node in graph.node for name in node.input}
+    used |= {value.name for graph in graphs for value in graph.output}
+    for node in all_nodes(model.proto.graph):
+        if _has_rule(node) and used.intersection(node.output):
+            node.output[:] = [name if name in used else "" for name in node.output]
 
 
 def _declare_outputs(model: OnnxModel) -> None:

@@ -15,18 +15,22 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import gpu
 
 from eyas.codegen.common.analysis import Analysis
-from eyas.codegen.common.expressions import Number, divides, select
-from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.combine import combiner_of
+from eyas.codegen.common.expressions import Number, any_of, divides, equal, select
+from eyas.codegen.common.kernel import Access, Kernel
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.space import Constraint, advice, first_problem, law, powers_of_two
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.common.traffic import element_bytes
 from eyas.codegen.gpu.attention_form import AttentionForm, attention_form
+from eyas.codegen.gpu.axis import Axis
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.online_softmax import AttentionKnobs, OnlineSoftmax, columns_of_thread
+from eyas.codegen.gpu.online_softmax import AttentionKnobs, OnlineSoftmax, columns_of_thread, weight_elements
+from eyas.codegen.gpu.operands import operands_of
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
-from eyas.codegen.gpu.staged_tile import operands_of, staged_elements
+from eyas.codegen.gpu.product_stage import GROUP, is_deep, staged_groups
+from eyas.codegen.gpu.shuffle import can_shuffle
 from eyas.codegen.gpu.strategies.base import KernelStrategy, open_knobs, powers, ranges
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
@@ -35,8 +39,8 @@ _THREADS = 128
 _ROWS, _KEYS, _DEPTH = 8, 4, 4
 # Sums of a thread that still are in registers, or near.
 _MOST_SUMS = 256
-# Through shared memory: threads that share rows, and steps at a time.
-_SIDE, _STAGED_DEPTHS = 16, (16, 8)
+# Threads that share rows; through shared memory, threads at the most, and steps at a time.
+_SIDE, _STAGED_THREADS, _STAGED_DEPTHS = 16, 128, (16, 8)
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,10 @@ class Attention(KernelStrategy):
             law(of.side * of.splits <= of.threads, "threads is {threads}; it must be at least side * splits"),
             *ranges(of, 1, 64, "rows", "keys", "depth"),
             law(
+                equal(of.subgroup, 0) | (equal(of.staged, 1) & (of.subgroup > 0) & divides(of.side, of.subgroup)),
+                "subgroup is {subgroup}; it must be 0, or staged must be 1 and side divide it",
+            ),
+            law(
                 of.row_block <= rows,
                 f"rows is {{rows}}; {{teams}} teams of so many are more than the {rows} rows",
                 teams=of.teams,
@@ -89,9 +97,14 @@ class Attention(KernelStrategy):
 
     @classmethod
     def limits(cls, kernel: Kernel, of: Any, target: GpuTarget) -> list[Constraint]:
+        talking = [0, target.subgroup] if _can_talk(_form(kernel), target) else [0]
+        there = law(
+            any_of([equal(of.subgroup, one) for one in talking]),
+            f"subgroup is {{subgroup}}; on this device it must be {' or '.join(map(str, talking))}",
+        )
         sums = of.rows * (columns_of_thread(_form(kernel), of) + of.keys)
         words = f"rows is {{rows}}; {{sums}} sums of a thread are more than {_MOST_SUMS}, and leave registers"
-        return [*super().limits(kernel, of, target), advice(sums <= 2 * _MOST_SUMS, words, sums=sums)]
+        return [*super().limits(kernel, of, target), there, advice(sums <= 2 * _MOST_SUMS, words, sums=sums)]
 
     @classmethod
     def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
@@ -103,6 +116,7 @@ class Attention(KernelStrategy):
             "keys": (1, 2, 4, 8, 16),
             "depth": (1, 2, 4, 8, 16, 32),
             "staged": (0, 1),
+            "subgroup": (0, target.subgroup) if _can_talk(_form(kernel), target) else (0,),
         }
 
     @classmethod
@@ -119,11 +133,15 @@ class Attention(KernelStrategy):
         loops = self.form.values.loops
         return [(product(loops[: self.form.row]), 1), (loops[self.form.row], self.knobs.row_block)]
 
+    def _softmax(self, memory: Memory) -> OnlineSoftmax:
+        """What writes the code of a workgroup for one head."""
+        return OnlineSoftmax(self.form, memory, self.knobs, memory.at.ids[1])
+
     def emit(self, interface: Interface) -> None:
         memory, form = Memory(self.kernel, interface), self.form
         (heads, _), _ = self.workgroups
         sizes = form.values.loops[: form.row]
-        softmax = OnlineSoftmax(form, memory, self.knobs, interface.ids[1])
+        softmax = self._softmax(memory)
 
         def run(number: mlir.Value) -> None:
             softmax.emit(decode(memory, number, sizes))
@@ -139,14 +157,17 @@ class Attention(KernelStrategy):
 def shared_bytes(form: AttentionForm, knobs: AttentionKnobs) -> Any:
     """Shared memory of a workgroup: weights of a block, shares of maxima, what splits hand over, and what is staged."""
     number, sums = element_bytes(form.element), element_bytes(form.values.statements[0].element_types[0])
-    needed = knobs.threads // knobs.side * knobs.rows * knobs.key_block * element_bytes(form.weight.element)
-    needed += select(knobs.side > 1, knobs.threads * knobs.rows * number, 0)
+    needed = weight_elements(form, knobs) * element_bytes(form.weight.element)
+    shares = knobs.threads * knobs.rows * number
+    needed += select(knobs.side > 1, select(knobs.subgroup > 0, 0, shares), 0)
     handed_over = knobs.threads // 2 * knobs.rows * (2 * number + columns_of_thread(form, knobs) * sums)
     needed += select(knobs.splits > 1, handed_over, 0)
     operands = operands_of(form.scores[0], form.row, form.inner)
     if not isinstance(operands, str):
+        sum_ = Axis(form.scores[0], form.scores[0].statements[0].reductions)
         for operand, extent in zip(operands, (knobs.row_block, knobs.key_block), strict=True):
-            staged = staged_elements(knobs.depth, extent) * element_bytes(operand.storage.element)
+            groups = staged_groups(extent, knobs.depth, is_deep(operand, sum_))
+            staged = 2 * GROUP * groups * element_bytes(operand.storage.element)
             needed += select(knobs.staged > 0, staged, 0)
     return needed
 
@@ -159,13 +180,26 @@ def _form(kernel: Kernel) -> AttentionForm:
 
 def _staged_constraints(form: AttentionForm, of: Any) -> list[Constraint]:
     found, apart = [], of.staged < 1
-    if isinstance(reason := operands_of(form.scores[0], form.row, form.inner), str):
+    if (reason := _why_never_staged(form)) is not None:
         found.append(law(apart, f"staged is {{staged}}; it must be 0: {reason}"))
     words = "staged is {staged}; it must be 0 where parts of a workgroup have keys of their own"
     found.append(law(apart | (of.splits <= 1), words))
+    words = f"staged is {{staged}}; it must be 0 where a thread has other than {GROUP} rows and {GROUP} keys"
+    found.append(law(apart | (equal(of.rows, GROUP) & equal(of.keys, GROUP)), words))
     steps = form.scores[0].loops[-1].factor
     words = f"depth is {{depth}}; where operands are staged it must divide the {steps} steps of the sum"
-    return [*found, law(apart | divides(of.depth, steps), words)]
+    return [*found, law(apart | (divides(GROUP, of.depth) & divides(of.depth, steps)), words)]
+
+
+def _why_never_staged(form: AttentionForm) -> str | None:
+    first = form.scores[0].statements[0]
+    if isinstance(found := operands_of(form.scores[0], form.row, form.inner), str):
+        return found
+    if found[0].storage.element != found[1].storage.element:
+        return "queries and keys have two types"
+    if combiner_of(first.body, len(first.inputs)) is None or isinstance(first.inits[0], Access):
+        return "scores are no plain sums"
+    return None
 
 
 def _why_not_staged(form: AttentionForm, knobs: AttentionKnobs) -> str | None:
@@ -183,22 +217,22 @@ def _knobs_of_lone_threads(form: AttentionForm, target: GpuTarget) -> AttentionK
     rows, teams = _rows_and_teams(form, target, threads, _power(_ROWS, max(1, _MOST_SUMS // form.width)))
     keys = _power(2 * _KEYS, form.key_count)
     splits = _power(threads // teams, form.key_count // keys)
-    return AttentionKnobs(teams * splits, 1, splits, rows, keys, _DEPTH, 0)
+    return AttentionKnobs(teams * splits, 1, splits, rows, keys, _DEPTH, 0, 0)
 
 
 def _knobs_side_by_side(form: AttentionForm, target: GpuTarget) -> AttentionKnobs:
     """Where shared memory is near: threads of a row share its keys and its columns, and all of them what they read."""
-    threads = min(_THREADS, target.max_threads)
     side = _power(_SIDE, form.width, form.key_count)
     keys = _power(_KEYS, form.key_count // side)
+    teams, subgroup = _staged_teams(form, target, side), _talking(form, target, side)
+    for depth in _STAGED_DEPTHS:
+        staged = AttentionKnobs(side * teams, side, 1, GROUP, keys, depth, 1, subgroup)
+        if teams > 1 and staged.row_block <= form.row_count and _why_not_staged(form, staged) is None:
+            return staged
+    threads = min(_THREADS, target.max_threads)
     rows, teams = _rows_and_teams(form, target, threads // side, _ROWS)
     splits = _power(threads // side // teams, form.key_count // (side * keys))
-    knobs = AttentionKnobs(side * teams * splits, side, splits, rows, keys, _DEPTH, 0)
-    for depth in _STAGED_DEPTHS:
-        staged = replace(knobs, depth=depth, staged=1)
-        if teams > 1 and _why_not_staged(form, staged) is None:
-            return staged
-    return knobs
+    return AttentionKnobs(side * teams * splits, side, splits, rows, keys, _DEPTH, 0, 0)
 
 
 def _rows_and_teams(form: AttentionForm, target: GpuTarget, teams: int, rows: int) -> tuple[int, int]:
@@ -211,10 +245,31 @@ def _rows_and_teams(form: AttentionForm, target: GpuTarget, teams: int, rows: in
     return rows, _power(teams, form.row_count // rows)
 
 
+def _talking(form: AttentionForm, target: GpuTarget, side: int) -> int:
+    """Threads of a subgroup, where those of a team are in one and can hand each other scores; else 0."""
+    return target.subgroup if _can_talk(form, target) and target.subgroup % side == 0 else 0
+
+
+def _can_talk(form: AttentionForm, target: GpuTarget) -> bool:
+    return target.has("subgroup-shuffle") and can_shuffle(form.element)
+
+
+def _staged_teams(form: AttentionForm, target: GpuTarget, side: int) -> int:
+    """The most teams of a workgroup that leave each processor one."""
+    heads = product(form.values.loops[: form.row]).factor
+    teams = _power(min(_STAGED_THREADS, target.max_threads) // side, form.row_count // GROUP)
+    while teams > 2 and heads * form.row_count < target.cores * GROUP * teams:
+        teams //= 2
+    return teams
+
+
 def _smaller(knobs: AttentionKnobs) -> AttentionKnobs | None:
     """Knobs that need less shared memory, if any do."""
     if knobs.splits > 1:
         return replace(knobs, threads=knobs.threads // 2, splits=knobs.splits // 2)
+    if knobs.staged:
+        fewer = replace(knobs, threads=knobs.threads // 2)
+        return fewer if knobs.teams > 1 else replace(knobs, depth=_DEPTH, staged=0, subgroup=0)
     if knobs.rows > 1:
         return replace(knobs, rows=knobs.rows // 2)
     if knobs.teams > 1:

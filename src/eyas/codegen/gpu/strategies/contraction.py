@@ -8,7 +8,7 @@ Neighbouring threads have neighbouring columns, so that they load neighbouring e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
@@ -19,11 +19,12 @@ from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.expressions import Number, between, divides, equal, select
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.sizes import ZERO, Size, product
-from eyas.codegen.common.space import Constraint, advice, law, powers_of_two
+from eyas.codegen.common.space import Constraint, advice, first_problem, law, powers_of_two
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.common.traffic import element_bytes
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.passed_tile import PassedTile, is_passed
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.sliced_tile import SlicedTile, why_not_sliced
 from eyas.codegen.gpu.strategies.base import (
@@ -32,10 +33,11 @@ from eyas.codegen.gpu.strategies.base import (
     KernelStrategy,
     at_most_threads,
     knob,
+    open_knobs,
     powers,
     ranges,
 )
-from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
+from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop, slides
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
@@ -44,11 +46,15 @@ _THREADS = 64
 _DEPTH = 4
 _ROW_POINTS, _COLUMN_POINTS = (8, 4, 2, 1), (4, 2, 1)
 _UNKNOWN_ROWS = 64
+_WIDEST_WINDOW = 9
 # Few rows: how many those are, the fewest steps of a sum that is shared, threads side by side at the most and at the
 # fewest, so that they read whole sectors of memory, and threads of a workgroup.
 _FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _FEWEST_COLUMNS, _SLICED_THREADS = 8, 128, 32, 8, 512
 # Sums of a thread that are worth trying: no device has registers for more.
 _MOST_SUMS = 128
+
+# Lanes that hand over rows: the fewest of these for which it pays, sums of a thread, and columns of one at the most.
+_FEWEST_PASSED, _PASSED_POINTS, _PASSED_COLUMNS = 4, 128, 8
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,9 @@ class ProductKnobs:
     column_points: int = knob("columns of a thread")
     depth: int = knob("steps of the sum that are written out")
     slices: int = knob("threads that share the sum of one tile; of few rows they read the weights together")
+    lanes: int = knob(
+        "threads of a subgroup that load different rows and hand them to each other; 1: each loads its own"
+    )
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,8 @@ class Contraction(KernelStrategy):
         others = product([nest.loops[loop] for loop in loops.others]).static or 1
         if target.facts.shared_is_near and (knobs := _sliced_knobs(nest, (rows, columns, others), target)) is not None:
             return cls(kernel, knobs)
+        if not target.facts.shared_is_near and (knobs := _passed_knobs(nest, loops, (rows, columns, others), target)):
+            return cls(kernel, knobs)
         row_points = next(points for points in _ROW_POINTS if points <= rows)
         column_points = next(points for points in _COLUMN_POINTS if columns % points == 0)
         threads = min(_THREADS, target.max_threads)
@@ -101,7 +112,7 @@ class Contraction(KernelStrategy):
             side *= 2
         while threads > side and (threads // side // 2) * row_points >= rows:
             threads //= 2
-        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _DEPTH, 1))
+        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _depth_of(nest, loops), 1, 1))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -120,7 +131,7 @@ class Contraction(KernelStrategy):
         nest, loops = kernel.nests[0], product_loops(kernel.nests[0])
         assert not isinstance(loops, str)
         found = [
-            *powers(of, "threads", "columns"),
+            *powers(of, "threads", "columns", "lanes"),
             at_most_threads(of, "columns"),
             *ranges(of, 1, 64, "row_points", "column_points", "depth"),
         ]
@@ -142,11 +153,15 @@ class Contraction(KernelStrategy):
         pieces += [] if loops.row is None else [(nest.loops[loops.row], of.row_points)]
         for extent, piece in pieces:
             found.append(law(alone if extent.static is None else alone | divides(piece, extent.static), words))
-        return found
+        return [*found, *_passed_laws(nest, loops, of)]
 
     @classmethod
     def limits(cls, kernel: Kernel, of: Any, target: GpuTarget) -> list[Constraint]:
-        return [*super().limits(kernel, of, target), *few_sums(of), *no_idle_threads(cls(kernel, of).workgroups)]
+        lanes = target.subgroup if target.has("subgroup-shuffle") else 1
+        words = f"lanes is {{lanes}}; on this device it must be 1{f' or {lanes}' if lanes > 1 else ''}"
+        there = law(equal(of.lanes, 1) | equal(of.lanes, lanes), words)
+        idle = no_idle_threads(cls(kernel, of).workgroups)
+        return [*super().limits(kernel, of, target), there, *few_sums(of), *idle]
 
     @classmethod
     def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
@@ -157,6 +172,7 @@ class Contraction(KernelStrategy):
             "column_points": (1, 2, 4, 8),
             "depth": (1, 2, 4, 8, 16),
             "slices": powers_of_two(1, 64),
+            "lanes": (1, target.subgroup) if target.has("subgroup-shuffle") else (1,),
         }
 
     @classmethod
@@ -185,18 +201,25 @@ class Contraction(KernelStrategy):
         at, memory, nest = interface, Memory(self.kernel, interface), self.kernel.nests[0]
         loops, knobs = self.loops, self.knobs
         _, (columns, column_piece), *rows = self.workgroups
-        across = arith.RemUIOp(at.thread, at.index(knobs.columns)).result
-        along = arith.DivUIOp(at.thread, at.index(knobs.columns)).result
+        if knobs.columns == knobs.threads:
+            # Said plainly: a driver then sees that the rows are the same for all threads, and loads them once.
+            across, along = at.thread, at.index(0)
+        else:
+            across = arith.RemUIOp(at.thread, at.index(knobs.columns)).result
+            along = arith.DivUIOp(at.thread, at.index(knobs.columns)).result
         if knobs.slices > 1:
             pair = (loops.row, loops.column)
             tile = SlicedTile(memory, nest, pair, knobs.depth, knobs.slices, along)
             along = at.index(0)
+        elif knobs.lanes > 1:
+            assert loops.row is not None
+            tile = PassedTile(memory, nest, (loops.row, loops.column), knobs.depth, knobs.lanes)
         else:
             tile = ThreadTile(memory, nest, loops.row, loops.column, knobs.depth)
         column = _first(at, at.ids[1], column_piece, across, knobs.column_points)
         row = _first(at, at.ids[2], rows[0][1], along, knobs.row_points) if rows else at.index(0)
-        if knobs.slices > 1 and columns.factor % column_piece:
-            # All threads come to the barriers; those beyond the end compute the last columns again.
+        if max(knobs.slices, knobs.lanes) > 1 and columns.factor % column_piece:
+            # All threads come to the barriers, or hand over rows; those beyond the end compute the last columns again.
             inside = arith.CmpIOp(arith.CmpIPredicate.ult, column, memory.size(columns)).result
             tile.writes = inside if tile.writes is None else arith.AndIOp(tile.writes, inside).result
             column = arith.MinUIOp(column, at.index(columns.factor - knobs.column_points)).result
@@ -239,6 +262,14 @@ class Contraction(KernelStrategy):
         return indices
 
 
+def _depth_of(nest: Nest, loops: ProductLoops) -> int:
+    """All steps along a window whose rows overlap, so that what they share is loaded once."""
+    first = nest.statements[0]
+    steps = nest.loops[first.reductions[-1]].static
+    shared = any(isinstance(one, Access) and slides(one, loops.row, first.reductions[-1]) for one in first.inputs)
+    return steps if shared and steps is not None and steps <= _WIDEST_WINDOW else _DEPTH
+
+
 def _sliced_knobs(nest: Nest, extents: tuple[int, int, int], target: GpuTarget) -> ProductKnobs | None:
     """For few rows: as many threads on each sum as keep the memory busy."""
     rows, columns, others = extents
@@ -258,7 +289,53 @@ def _sliced_knobs(nest: Nest, extents: tuple[int, int, int], target: GpuTarget) 
     )  # fmt: skip
     slices = min(min(_SLICED_THREADS, target.max_threads) // side, steps // (4 * _DEPTH))
     slices = 1 << (max(1, slices).bit_length() - 1)
-    return ProductKnobs(side * slices, side, rows, column_points, _DEPTH, slices) if slices > 1 else None
+    return ProductKnobs(side * slices, side, rows, column_points, _DEPTH, slices, 1) if slices > 1 else None
+
+
+def _passed_knobs(
+    nest: Nest, loops: ProductLoops, extents: tuple[int, int, int], target: GpuTarget
+) -> ProductKnobs | None:
+    """For drivers that compute on a CPU: one subgroup, as wide as it can be, whose lanes hand rows to each other."""
+    rows, columns, others = extents
+    if not target.has("subgroup-shuffle") or target.subgroup < 2 or rows < _FEWEST_PASSED:
+        return None
+    lanes = target.subgroup
+    column_points = next(
+        points for points in (_PASSED_COLUMNS, *_COLUMN_POINTS)
+        if columns % points == 0 and (points == 1 or columns >= lanes * points)
+    )  # fmt: skip
+    most = min(rows, _PASSED_POINTS // column_points)
+    # Rows that divide all of them need no second form of the tile, which the driver would have to compile.
+    row_points = next((points for points in range(most, most // 2, -1) if rows % points == 0), most)
+    while row_points > lanes and others * rows * columns < 2 * target.cores * lanes * row_points * column_points:
+        row_points //= 2
+    knobs = ProductKnobs(lanes, lanes, row_points, column_points, _depth_of(nest, loops), 1, lanes)
+    return knobs if _why_not_passed(nest, loops, knobs) is None else None
+
+
+def _why_not_passed(nest: Nest, loops: ProductLoops, knobs: ProductKnobs) -> str | None:
+    """Why threads cannot hand rows to each other, or None."""
+    return first_problem(_passed_laws(nest, loops, open_knobs(ProductKnobs)), asdict(knobs))
+
+
+def _passed_laws(nest: Nest, loops: ProductLoops, of: Any) -> list[Constraint]:
+    """What must hold so that threads can hand rows to each other."""
+    alone, words = of.lanes <= 1, "lanes is {lanes}; it must be 1: "
+    columns = nest.loops[loops.column].static
+    whole = alone if columns is None else alone | divides(of.column_points, columns)
+    part = f"a subgroup must be whole, and column_points = {{column_points}} does not divide {columns} columns"
+    found = [
+        law(alone | (of.slices <= 1), f"{words}slices is more than 1"),
+        law(
+            alone | divides(of.lanes, of.columns),
+            f"{words}threads of a subgroup would have different rows, with {{columns}} columns",
+        ),
+        law(whole, words + part),
+    ]
+    inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
+    if not any(is_passed(one, loops.row, loops.column) for one in inputs):
+        found.append(law(alone, f"{words}no operand moves along rows alone"))
+    return found
 
 
 def product_loops(nest: Nest) -> ProductLoops | str:

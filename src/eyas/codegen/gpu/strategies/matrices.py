@@ -11,15 +11,15 @@ from torch_mlir.dialects import arith
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
-from eyas.codegen.common.expressions import Int, Number, all_of, any_of, between, divides, equal, lift, most
-from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.expressions import Int, Number, all_of, any_of, between, divides, equal, lift, most, one_of
+from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.space import Constraint, advice, first_problem, law, powers_of_two
 from eyas.codegen.gpu.interface import MATRIX_ELEMENT, Interface
 from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, Side, is_deep, staged_groups
 from eyas.codegen.gpu.matrix_tile import POINTS, Fragments, MatrixTile
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.staged_tile import moves, operands_of
+from eyas.codegen.gpu.operands import moves, operands_of
 from eyas.codegen.gpu.strategies.base import THREADS, knob, powers, ranges
 from eyas.codegen.gpu.strategies.contraction import Contraction, no_idle_threads, product_loops
 from eyas.ir.values import element_bytes
@@ -91,6 +91,11 @@ class MatrixKnobs:
         "workgroups that are next to each other along the rows before those along the columns follow, so that caches"
         " have what they read"
     )
+    spread: int = knob(
+        "when what is in registers goes to shared memory: 0 before the slices of a step, 1 between them, 2 between"
+        " their multiplications"
+    )
+    ahead: int = knob("1: fragments are read one slice before they are multiplied")
 
 
 @dataclass(frozen=True)
@@ -164,6 +169,8 @@ class Matrices(Contraction):
             *ranges(of, 1, 2, "buffers"),
             *ranges(of, 1, 4, "in_flight"),
             *ranges(of, 1, 64, "band"),
+            law(one_of(of.spread, (0, 1, 2)), "spread is {spread}; it must be 0, 1 or 2"),
+            *ranges(of, 0, 1, "ahead"),
         ]
 
     @classmethod
@@ -207,6 +214,8 @@ class Matrices(Contraction):
             "buffers": (1, 2),
             "in_flight": (1, 2, 3, 4),
             "band": (1, 2, 4, 8, 16),
+            "spread": (0, 1, 2),
+            "ahead": (0, 1),
         }
 
     @classmethod
@@ -230,7 +239,7 @@ class Matrices(Contraction):
         height, width = tile_of(knobs)
         sides = Side(loops.factors[0], loops.rows, height), Side(loops.factors[1], (loops.column,), width)
         at.function.attributes[MATRIX_ELEMENT] = mlir.TypeAttr.get(operand_element(nest))
-        buffers = knobs.buffers, knobs.in_flight
+        buffers = knobs.buffers, knobs.in_flight, knobs.spread, knobs.ahead == 1
         tile = MatrixTile(memory, nest, sides, knobs.depth, self._corner(memory), fragments_of(knobs), *buffers)
 
         def run(number: mlir.Value) -> None:
@@ -268,7 +277,7 @@ def _knobs(nest: Nest, tile: _Tile, shape: MatrixShape, target: GpuTarget) -> Ma
         for buffers in range(tile.buffers, 0, -1):
             knobs = MatrixKnobs(
                 threads, target.subgroup, tile.parts, across, *tile.fragments, depth,
-                shape.rows, shape.columns, shape.depth, buffers, tile.in_flight, _BAND,
+                shape.rows, shape.columns, shape.depth, buffers, tile.in_flight, _BAND, 0, 1,
             )  # fmt: skip
             if shared_bytes(nest, knobs) <= target.shared_bytes:
                 return knobs
@@ -355,9 +364,7 @@ def _shape_constraints(shape: tuple[Int, ...], subgroup: Int, element: mlir.Type
 
 def operand_element(nest: Nest) -> mlir.Type:
     """The element type of what is multiplied, where `why_no_matrices` has nothing against it."""
-    source = nest.statements[0].inputs[0]
-    assert isinstance(source, Access)
-    return source.storage.element
+    return next(source for source in nest.statements[0].inputs if isinstance(source, Access)).storage.element
 
 
 def why_no_matrices(nest: Nest) -> str | None:
@@ -367,15 +374,18 @@ def why_no_matrices(nest: Nest) -> str | None:
     found = operands_of(nest, loops.row, loops.column)
     if isinstance(found, str):
         return found
-    one, other = (str(access.storage.element) for access in found)
-    extend, multiply, add = _ARITHMETIC.get((one, str(first.element_types[0])), ("", "", ""))
-    if not extend or one != other or len(first.inits) != 1:
+    return why_not_multiplied(first, found)
+
+
+def why_not_multiplied(sum_: Statement, factors: tuple[Access, Access]) -> str | None:
+    """Why a statement is no sum of products of two tensors of one narrow type."""
+    one, other = (str(access.storage.element) for access in factors)
+    extend, multiply, add = _ARITHMETIC.get((one, str(sum_.element_types[0])), ("", "", ""))
+    if not extend or one != other or len(sum_.inits) != 1:
         return "no product of f16 or bf16 in f32, or of bytes in i32"
-    assert first.body is not None, "a product has a body"
-    ops = [view.operation for view in first.body.operations]
+    assert sum_.body is not None, "a product has a body"
+    ops = [view.operation for view in sum_.body.operations]
     if sorted(op.name for op in ops) != sorted([extend, extend, multiply, add, "linalg.yield"]):
         return "the sum is of more than products"
-    factors = [defining_op(value) for op in ops if op.name == multiply for value in op.operands]
-    return (
-        None if all(one is not None and one.name == extend for one in factors) else "the sum is of more than products"
-    )
+    made = [defining_op(value) for op in ops if op.name == multiply for value in op.operands]
+    return None if all(op is not None and op.name == extend for op in made) else "the sum is of more than products"

@@ -9,6 +9,7 @@ import onnx
 from onnx import helper
 
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
+from eyas.frontends.onnx.rewrite.sizes import Size, filled, line, number, scalar, sizes_of
 
 _FLOAT, _INT64, _BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
 
@@ -18,12 +19,14 @@ def non_max_suppression(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
     Picks are rows of a tensor, -1 where a class has no box left; NonZero finds the others in the standard's order.
     """
-    boxes, scores = b.shape_of(node.input[0]), b.shape_of(node.input[1])
+    boxes, scores = b.dims_of(node.input[0]), b.dims_of(node.input[1])
     if boxes is None or scores is None or 0 in boxes + scores or b.type_of(node.input[0]) != _FLOAT or b.opset < 11:
+        return None
+    if len(boxes) != 3 or len(scores) != 3:
         return None
     if not operand(node, 2):
         return [b.constant(np.zeros((0, 3), np.int64))]
-    batch, classes, count = scores
+    shape = batch, _, count = sizes_of(node.input[1], b)
     most = b.reshape(b.cast(operand(node, 2), _INT64), [])
     limit = b.reshape(operand(node, 3), []) if operand(node, 3) else b.constant(0.0, np.float32)
     lowest = b.constant(-np.inf, np.float32)
@@ -32,9 +35,11 @@ def non_max_suppression(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         above = b.add("Greater", left, b.reshape(operand(node, 4), []))
         left = b.add("Where", above, left, lowest)
     edges = _edges(node, b, batch, count)
-    steps = b.add("Min", most, b.constant(count, np.int64))
-    nothing = b.constant(np.full((batch, classes, count), -1, np.int64))
-    body = _pick(b, (batch, classes, count), edges, limit, lowest)
+    steps = b.add("Min", most, scalar(count, b))
+    # What is constant in each step is made before the loop, whose body sees it.
+    names = [b.name_of(node.input[1], axis) or f"{b.prefix}_size_{axis}" for axis in range(3)]
+    body = _pick(b, names, line(count, b), edges, limit, lowest)
+    nothing = filled(-1, shape, b)
     _, picks = b.add_many("Loop", 2, steps, "", left, nothing, body=body)
     found = b.transpose(b.add("NonZero", b.add("Not", b.add("Less", picks, b.constant(0, np.int64)))), [1, 0])
     box = b.reshape(b.add("GatherND", picks, found), [-1, 1])
@@ -42,7 +47,7 @@ def non_max_suppression(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [b.add("Concat", b.add("Slice", found, first, second, b.constant([1], np.int64)), box, axis=1)]
 
 
-def _edges(node: onnx.NodeProto, b: Builder, batch: int, count: int) -> tuple[str, str, str, str, str]:
+def _edges(node: onnx.NodeProto, b: Builder, batch: Size, count: Size) -> tuple[str, str, str, str, str]:
     """Low and high x, low and high y, and area of all boxes, each [batch, 1, count]."""
     values = b.transpose(node.input[0], [2, 0, 1])
     a, c, d, e = (
@@ -61,10 +66,9 @@ def _edges(node: onnx.NodeProto, b: Builder, batch: int, count: int) -> tuple[st
 
 
 def _pick(
-    b: Builder, shape: tuple[int, int, int], edges: tuple[str, str, str, str, str], limit: str, lowest: str
+    b: Builder, shape: list[int | str], places: str, edges: tuple[str, str, str, str, str], limit: str, lowest: str
 ) -> onnx.GraphProto:
     """The body: (step, condition, scores left, picks so far) to the same after one pick."""
-    batch, classes, count = shape
     prefix = f"{b.prefix}_pick"
     nodes: list[onnx.NodeProto] = []
 
@@ -75,7 +79,7 @@ def _pick(
 
     index, condition, left, picks = (f"{prefix}_{name}" for name in ("index", "condition", "left", "picks"))
     best = add("ArgMax", left, axis=2, keepdims=1)
-    chosen = add("Equal", b.constant(np.arange(count), np.int64), best)
+    chosen = add("Equal", places, best)
     is_best = add("Cast", chosen, to=_FLOAT)
     alive = add("Greater", add("ReduceMax", left, axes=[2]) if b.opset < 18 else
                 add("ReduceMax", left, b.constant([2], np.int64)), lowest)  # fmt: skip
@@ -96,7 +100,7 @@ def _pick(
     gone = add("Or", overlaps, chosen)
     rest = add("Where", gone, lowest, left)
     pick = add("Where", alive, best, b.constant(-1, np.int64))
-    here = add("Equal", b.constant(np.arange(count), np.int64), index)
+    here = add("Equal", places, index)
     picked = add("Where", here, pick, picks)
     inputs = [
         helper.make_tensor_value_info(index, _INT64, []),
@@ -114,15 +118,15 @@ def _pick(
 
 def roi_align(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Four neighbours of every sample are gathered from the flat image of the region's batch and weighted."""
-    image, rois = b.shape_of(node.input[0]), b.shape_of(node.input[1])
+    image, rois = b.dims_of(node.input[0]), b.dims_of(node.input[1])
     ratio = attribute(node, "sampling_ratio", 0)
     if image is None or rois is None or 0 in image + rois or b.type_of(node.input[0]) != _FLOAT or ratio <= 0:
         return None
     high, wide = attribute(node, "output_height", 1), attribute(node, "output_width", 1)
     mode = attribute(node, "coordinate_transformation_mode", "half_pixel" if b.opset >= 16 else "output_half_pixel")
     offset = 0.5 if mode == "half_pixel" else 0.0
-    n, c, h, w = image
-    count, points = rois[0], high * wide * ratio * ratio
+    _, c, h, w = sizes_of(node.input[0], b)
+    count = b.size(node.input[1], 0)
     scaled = b.add("Mul", node.input[1], b.constant(attribute(node, "spatial_scale", 1.0), np.float32))
     corners = [
         b.reshape(
@@ -133,22 +137,22 @@ def roi_align(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     ]
     xs = _axis(b, corners[0], corners[2], wide, ratio, w, offset == 0.0)
     ys = _axis(b, corners[1], corners[3], high, ratio, h, offset == 0.0)
-    batches = b.reshape(node.input[2], [count, 1])
-    flat = b.reshape(b.transpose(node.input[0], [0, 2, 3, 1]), [n * h * w, c])
+    batches = b.reshape(b.cast(node.input[2], _INT64), [count, 1])
+    flat = b.reshape(b.transpose(node.input[0], [0, 2, 3, 1]), [-1, c])
     parts = []
     for y_index, y_weight in ys[:2]:
         for x_index, x_weight in xs[:2]:
             weight = b.add(
                 "Mul", b.reshape(y_weight, [count, high * ratio, 1]), b.reshape(x_weight, [count, 1, wide * ratio])
             )
-            row = b.add("Add", b.add("Mul", batches, b.constant(h, np.int64)), y_index)
+            row = b.add("Add", b.add("Mul", batches, b.vector([h])), y_index)
             place = b.add(
                 "Add",
-                b.reshape(b.add("Mul", row, b.constant(w, np.int64)), [count, high * ratio, 1]),
+                b.reshape(b.add("Mul", row, b.vector([w])), [count, high * ratio, 1]),
                 b.reshape(x_index, [count, 1, wide * ratio]),
             )
-            taken = b.add("Gather", flat, b.reshape(place, [count * points]), axis=0)
-            parts.append(b.add("Mul", taken, b.reshape(weight, [count * points, 1])))
+            taken = b.add("Gather", flat, b.reshape(place, [-1]), axis=0)
+            parts.append(b.add("Mul", taken, b.reshape(weight, [-1, 1])))
     is_max = attribute(node, "mode", "avg") == "max"
     value = b.add("Max" if is_max else "Sum", *parts)
     value = b.transpose(b.reshape(value, [count, high, ratio, wide, ratio, c]), [0, 5, 1, 3, 2, 4])
@@ -160,23 +164,25 @@ def roi_align(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 
 def _axis(
-    b: Builder, start: str, end: str, bins: int, ratio: int, size: int, at_least_one: bool
+    b: Builder, start: str, end: str, bins: int, ratio: int, size: Size, at_least_one: bool
 ) -> list[tuple[str, str]]:
     """(index, weight) of the lower and the upper neighbour of every sample, each [regions, bins * ratio]."""
-    number = lambda value: b.constant(value, np.float32)  # noqa: E731
+    real = lambda value: b.constant(value, np.float32)  # noqa: E731
     length = b.add("Sub", end, start)
     if at_least_one:
-        length = b.add("Max", length, number(1.0))
-    step = b.add("Div", length, number(bins))
+        length = b.add("Max", length, real(1.0))
+    step = b.add("Div", length, real(bins))
     samples = (np.arange(bins)[:, None] + (np.arange(ratio) + 0.5) / ratio).reshape(1, -1)
-    x = b.add("Add", start, b.add("Mul", step, number(samples)))
-    outside = b.add("Or", b.add("Less", x, number(-1.0)), b.add("Greater", x, number(size)))
-    x = b.add("Min", b.add("Max", x, number(0.0)), number(size - 1))
+    x = b.add("Add", start, b.add("Mul", step, real(samples)))
+    extent = number(size, b)
+    last = b.add("Sub", extent, real(1.0))
+    outside = b.add("Or", b.add("Less", x, real(-1.0)), b.add("Greater", x, extent))
+    x = b.add("Min", b.add("Max", x, real(0.0)), last)
     low = b.add("Floor", x)
-    high = b.add("Min", b.add("Add", low, number(1.0)), number(size - 1))
+    high = b.add("Min", b.add("Add", low, real(1.0)), last)
     above = b.add("Sub", x, low)
-    below = b.add("Sub", number(1.0), above)
+    below = b.add("Sub", real(1.0), above)
     return [
-        (b.cast(place, _INT64), b.add("Where", outside, number(0.0), weight))
+        (b.cast(place, _INT64), b.add("Where", outside, real(0.0), weight))
         for place, weight in ((low, below), (high, above))
     ]

@@ -10,17 +10,38 @@ from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
 
 def slice_backwards(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Negative steps: the importer reads outside the tensor when the start is beyond the end."""
-    shape = b.shape_of(node.input[0])
+    dims = b.dims_of(node.input[0])
     given = [b.value_of(name) if name else None for name in (list(node.input[1:]) + [""] * 4)[:4]]
     starts, ends, axes, steps = given
-    if shape is None or starts is None or ends is None or steps is None or min(steps, default=1) > 0:
+    if dims is None or starts is None or ends is None or steps is None or min(steps, default=1) > 0:
         return None
-    places = range(len(starts)) if axes is None else [int(axis) % len(shape) for axis in axes]
+    places = range(len(starts)) if axes is None else [int(axis) % len(dims) for axis in axes]
     value = node.input[0]
-    for start, end, axis, step in zip(starts, ends, places, steps, strict=True):
-        chosen = np.arange(shape[axis])[slice(int(start), _end(int(end), shape[axis], int(step)), int(step))]
-        value = b.add("Gather", value, b.constant(chosen.astype(np.int64)), axis=axis)
+    for start, end, axis, step in zip(map(int, starts), map(int, ends), places, map(int, steps), strict=True):
+        size = dims[axis]
+        if size is not None:
+            chosen = np.arange(size)[slice(start, _end(end, size, step), step)]
+            value = b.add("Gather", value, b.constant(chosen.astype(np.int64)), axis=axis)
+        elif step > 0:
+            value = b.add("Slice", value, *(b.constant([part], np.int64) for part in (start, end, axis, step)))
+        else:
+            value = b.add("Gather", value, _backwards(value, axis, start, end, step, b), axis=axis)
     return [value]
+
+
+def _backwards(value: str, axis: int, start: int, end: int, step: int, b: Builder) -> str:
+    """The positions of a slice with a negative step along an axis of open size."""
+    size = b.reshape(b.add("Gather", b.add("Shape", value), b.constant([axis], np.int64), axis=0), [])
+    last = b.add("Sub", size, b.constant(1, np.int64))
+
+    def bound(place: int) -> str:
+        """Counted from the end where it is negative, and no further than one before the first element."""
+        at = b.constant(place, np.int64)
+        if place < 0:
+            at = b.add("Max", b.add("Add", at, size), b.constant(-1, np.int64))
+        return b.add("Min", at, last)
+
+    return b.add("Range", bound(start), bound(end), b.constant(step, np.int64))
 
 
 def _end(end: int, size: int, step: int) -> int | None:
@@ -37,15 +58,13 @@ def pad(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 
 def _cut(node: onnx.NodeProto, pads: np.ndarray, b: Builder) -> list[str] | None:
-    """Cut first, pad then. Cuts and pads of one axis would meet in modes that repeat elements."""
+    """Cut first, pad then, as ONNX Runtime does."""
     rank = b.rank_of(node.input[0])
     assert rank is not None
     axes = b.value_of(operand(node, 3)) if operand(node, 3) else np.arange(rank)
     if axes is None:
         return None
     before, after = np.split(pads.astype(np.int64), 2)
-    if attribute(node, "mode", "constant") != "constant" and (before * after < 0).any():
-        return None
     ends = np.where(after < 0, after, np.iinfo(np.int64).max)
     cut = [b.constant(part, np.int64) for part in (np.maximum(-before, 0), ends, axes)]
     value = b.add("Slice", node.input[0], *cut)
@@ -56,21 +75,28 @@ def _cut(node: onnx.NodeProto, pads: np.ndarray, b: Builder) -> list[str] | None
 
 
 def _pad_wrapped(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """Pads that repeat the tensor's own elements are gathers along each axis."""
-    modes = {"wrap": "wrap", "reflect": "reflect", "edge": "edge"}
-    mode, shape = modes.get(attribute(node, "mode", "constant")), b.shape_of(node.input[0])
+    """Pads that repeat the tensor's own elements are gathers along each axis. Sizes may be open where the tensor starts
+    over, for which the importer has no lowering that ends; it knows the other modes."""
+    mode, dims = attribute(node, "mode", "constant"), b.dims_of(node.input[0])
     pads = b.value_of(operand(node, 1)) if operand(node, 1) else None
-    if mode is None or shape is None or pads is None or 0 in shape or min(pads, default=0) < 0:
+    if mode == "constant" or dims is None or pads is None or 0 in dims or min(pads, default=0) < 0:
         return None
-    axes = b.value_of(operand(node, 3)) if operand(node, 3) else np.arange(len(shape))
-    if axes is None:
+    axes = b.value_of(operand(node, 3)) if operand(node, 3) else np.arange(len(dims))
+    if axes is None or (None in dims and mode != "wrap"):
         return None
     value = node.input[0]
-    for place, axis in enumerate(int(axis) % len(shape) for axis in axes):
-        before, after = int(pads[place]), int(pads[place + len(axes)])
-        if before or after:
-            table = np.pad(np.arange(shape[axis], dtype=np.int64), (before, after), mode=mode)  # type: ignore[call-overload]
-            value = b.add("Gather", value, b.constant(table), axis=axis)
+    for place, axis in enumerate(int(axis) % len(dims) for axis in axes):
+        before, after, size = int(pads[place]), int(pads[place + len(axes)]), dims[axis]
+        if not before and not after:
+            continue
+        if size is not None:
+            table = b.constant(np.pad(np.arange(size, dtype=np.int64), (before, after), mode=mode))  # type: ignore[call-overload]
+        else:
+            count = b.reshape(b.add("Gather", b.add("Shape", value), b.constant([axis], np.int64), axis=0), [])
+            end = b.add("Add", count, b.constant(after, np.int64))
+            line = b.add("Range", b.constant(-before, np.int64), end, b.constant(1, np.int64))
+            table = b.add("Mod", line, count)
+        value = b.add("Gather", value, table, axis=axis)
     return [value]
 
 
@@ -122,10 +148,17 @@ def _positions(like: str, axis: int, rank: int, b: Builder) -> str:
 
 
 def einsum(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """One scalar stays what it is; the importer runs out of memory on an equation without letters."""
+    """One scalar stays what it is: the importer runs out of memory on an equation without letters. What an equation
+    leaves out is written: the letters that occur once, in their order, behind the dimensions that have none."""
     if len(node.input) == 1 and b.rank_of(node.input[0]) == 0:
         return [node.input[0]]
-    return None
+    equation = attribute(node, "equation", "").replace(" ", "")
+    if "->" in equation:
+        return None
+    letters = equation.replace("...", "").replace(",", "")
+    once = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    result = ("..." if "..." in equation else "") + once
+    return [b.add("Einsum", *node.input, equation=f"{equation}->{result}")]
 
 
 def swiglu(node: onnx.NodeProto, b: Builder) -> list[str] | None:

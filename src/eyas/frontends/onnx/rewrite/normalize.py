@@ -1,4 +1,4 @@
-"""Rules for normalisations: norms that may be of nothing, layer norms of f64, and softmax in half precision."""
+"""Rules for normalisations: norms that may be of nothing, layer norms of f64, softmax in half precision, open sizes."""
 
 from __future__ import annotations
 
@@ -50,6 +50,48 @@ def layer_norm_of_doubles(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         made = b.add("Add", made, bias)
     wanted = [b.cast(result, _FLOAT) for result, name in zip(results, node.output[1:], strict=False) if name]
     return [made, *wanted]
+
+
+def instance_normalization(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Images of open sizes: the importer takes such a size to be -1 and divides the variance by it."""
+    dims, kind = b.dims_of(node.input[0]), b.type_of(node.input[0])
+    if dims is None or len(dims) < 3 or None not in dims[2:]:
+        return None
+    narrow, axes = kind in (_HALF, _BFLOAT), list(range(2, len(dims)))
+    x, scale, bias = (b.cast(name, _FLOAT) if narrow else name for name in node.input)
+    x = b.add("Sub", x, _reduce("ReduceMean", x, axes, b, since=18))
+    variance = _reduce("ReduceMean", b.add("Mul", x, x), axes, b, since=18)
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(_FLOAT if narrow else kind)
+    epsilon = b.constant(attribute(node, "epsilon", 1e-5), dtype)
+    deviation = b.add("Sqrt", b.add("Add", variance, epsilon))
+    scale, bias = (b.reshape(one, [1, -1, *[1] * len(axes)]) for one in (scale, bias))
+    made = b.add("Add", b.add("Mul", x, b.add("Div", scale, deviation)), bias)
+    return [b.cast(made, kind) if narrow else made]
+
+
+def local_response(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """LRN of open sizes: the squares of neighbouring channels are added up, one neighbour after the other."""
+    dims, size, kind = b.dims_of(node.input[0]), attribute(node, "size", 1), b.type_of(node.input[0])
+    if (
+        dims is None
+        or len(dims) < 3
+        or None not in dims
+        or b.opset < 13
+        or kind not in (_FLOAT, onnx.TensorProto.DOUBLE)
+    ):
+        return None
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    x, around = node.input[0], np.zeros((2, len(dims)), np.int64)
+    around[:, 1] = (size - 1) // 2, size // 2
+    squares = b.add("Pad", b.add("Mul", x, x), b.constant(around.reshape(-1)), b.constant(0, dtype))
+    total = ""
+    for first in range(size):
+        end = first + 1 - size or np.iinfo(np.int64).max
+        part = b.add("Slice", squares, *(b.constant([place], np.int64) for place in (first, end, 1)))
+        total = b.add("Add", total, part) if total else part
+    scaled = b.add("Mul", total, b.constant(attribute(node, "alpha", 1e-4) / size, dtype))
+    base = b.add("Add", scaled, b.constant(attribute(node, "bias", 1.0), dtype))
+    return [b.add("Div", x, b.add("Pow", base, b.constant(attribute(node, "beta", 0.75), dtype)))]
 
 
 def softmax(node: onnx.NodeProto, b: Builder) -> list[str] | None:

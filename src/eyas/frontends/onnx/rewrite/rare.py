@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-if TYPE_CHECKING:
-    from eyas.frontends.onnx.rewrite.rules import Builder
+from eyas.frontends.onnx.rewrite.rules import Builder, attribute
 
 _FLOATS = (TensorProto.BFLOAT16, TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
 
@@ -88,3 +85,28 @@ def extreme(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     one, other = node.input
     beats = b.add("Greater" if node.op_type == "Max" else "Less", one, other)
     return [b.add("Where", b.add("Or", beats, b.add("IsNaN", one)), one, other)]
+
+
+def last_index(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """ArgMax and ArgMin that take the last of equal elements: the first of them backwards. The importer takes the
+    first."""
+    rank = b.rank_of(node.input[0])
+    if not attribute(node, "select_last_index", 0) or not rank or b.opset < 13:
+        return None
+    axis = attribute(node, "axis", 0) % rank
+    ends = [b.constant([part], np.int64) for part in (-1, np.iinfo(np.int64).min + 1, axis, -1)]
+    backwards = b.add("Slice", node.input[0], *ends)
+    found = b.add(node.op_type, backwards, axis=axis, keepdims=attribute(node, "keepdims", 1))
+    size = b.size(node.input[0], axis)
+    last = b.constant(size - 1, np.int64) if isinstance(size, int) else b.reshape(size, [])
+    last = last if isinstance(size, int) else b.add("Sub", last, b.constant(1, np.int64))
+    return [b.add("Sub", last, found)]
+
+
+def softsign(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """x / (1 + |x|)."""
+    kind = b.type_of(node.input[0])
+    if not kind:
+        return None
+    one = b.constant(1, onnx.helper.tensor_dtype_to_np_dtype(kind))
+    return [b.add("Div", node.input[0], b.add("Add", one, b.add("Abs", node.input[0])))]

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from eyas.frontends.onnx.rewrite.rules import Builder
+from eyas.frontends.onnx.rewrite.sizes import Size
 
 # Shorter transforms are one product, in f64; so are those that have no factor near the square root.
 _SHORTEST = 128
@@ -27,7 +28,7 @@ def factors(length: int) -> tuple[int, int] | None:
     return (first, second) if second <= _MOST_UNEVEN * first else None
 
 
-def real_transform(value: str, rows: int, length: int, b: Builder) -> str:
+def real_transform(value: str, rows: Size, length: int, b: Builder) -> str:
     """The first half of the spectrum of each row of [rows, length], and the point in the middle: [rows, half, 2]."""
     found = factors(length)
     assert found is not None

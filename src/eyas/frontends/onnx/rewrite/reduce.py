@@ -6,7 +6,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
+from eyas.frontends.onnx.rewrite.half import in_f32
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
+from eyas.frontends.onnx.rewrite.sizes import product as size_product
 from eyas.frontends.onnx.types import DOMAIN
 
 _UNSIGNED = (TensorProto.UINT32, TensorProto.UINT64)
@@ -50,6 +52,20 @@ def log_sum_exp(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if not attribute(node, "keepdims", 1):
         made = b.add("Squeeze", made, *([] if given else [b.constant(axes, np.int64)]), **given)
     return [b.cast(made, type_) if type_ in _HALVES else made]
+
+
+def mean(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Of integers: the sum, divided as integers are. Of halves: in f32."""
+    type_, axes = b.type_of(node.input[0]), _axes(node, b)
+    if type_ not in _INTEGERS or not axes:
+        return in_f32(node, b)
+    keep = {"keepdims": attribute(node, "keepdims", 1)}
+    given = {"axes": axes} if b.opset < 13 else {}
+    total = b.add("ReduceSum", node.input[0], *([] if given else [b.constant(axes, np.int64)]), **keep, **given)
+    count = size_product([b.size(node.input[0], axis) for axis in axes], b)
+    if isinstance(count, int):
+        return [b.add("Div", total, b.constant(count, onnx.helper.tensor_dtype_to_np_dtype(type_)))]
+    return [b.add("Div", total, b.cast(b.reshape(count, []), type_))]
 
 
 def product(node: onnx.NodeProto, b: Builder) -> list[str] | None:

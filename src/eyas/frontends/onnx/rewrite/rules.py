@@ -1,7 +1,8 @@
 """ONNX operators without a lowering, written as operators that have one.
 
 A rule is a function of a node and a `Builder`; it returns the names of the new results, or None when the node is not of
-the form that it knows. Rules work on static shapes, so that index tables and weights are constants made here.
+the form that it knows. Where sizes are known, index tables and weights are constants made here; where they are open,
+rules compute them in the graph (`sizes.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from onnx import helper, numpy_helper
 from eyas.frontends.onnx.file import OnnxModel, is_large
 from eyas.frontends.onnx.prepare import describe_node
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, subgraphs
+from eyas.frontends.onnx.symbolic.interpret import interpret
 
 Rule = Callable[[onnx.NodeProto, "Builder"], "Sequence[str] | None"]
 
@@ -25,10 +27,13 @@ _RULES = {
     "Adagrad": "rewrite.training:adagrad",
     "Adam": "rewrite.training:adam",
     "AffineGrid": "rewrite.sample:affine_grid",
-    "AveragePool": "rewrite.half:in_f32",
+    "ArgMax": "rewrite.rare:last_index",
+    "ArgMin": "rewrite.rare:last_index",
+    "AveragePool": "rewrite.window:average_pool",
     "BitCast": "types:bit_cast",
     "Cast": "rewrite.signs:cast",
     "Celu": "rewrite.half:in_f32",
+    "CenterCropPad": "rewrite.shape:center_crop_pad",
     "Col2Im": "rewrite.shape:col2im",
     "Compress": "rewrite.select:compress",
     "ConvInteger": "rewrite.integer:conv_integer",
@@ -44,10 +49,13 @@ _RULES = {
     "Elu": "rewrite.half:in_f32",
     "Equal": "rewrite.rare:equal_to_itself",
     "Einsum": "rewrite.index:einsum",
+    "Expand": "rewrite.shape:expand",
     "Gather": "rewrite.index:gather_nothing",
     "GRU": "rewrite.recurrent:recurrent",
     "GlobalAveragePool": "rewrite.half:in_f32",
     "GridSample": "rewrite.sample:grid_sample",
+    "InstanceNormalization": "rewrite.normalize:instance_normalization",
+    "LRN": "rewrite.normalize:local_response",
     "LSTM": "rewrite.recurrent:recurrent",
     "LayerNormalization": "rewrite.normalize:layer_norm_of_doubles",
     "Loop": "rewrite.loop:loop",
@@ -78,7 +86,7 @@ _RULES = {
     "ReduceL2": "rewrite.reduce:norm_of_one",
     "ReduceLogSum": "rewrite.reduce:norm_of_one",
     "ReduceLogSumExp": "rewrite.reduce:log_sum_exp",
-    "ReduceMean": "rewrite.half:in_f32",
+    "ReduceMean": "rewrite.reduce:mean",
     "ReduceProd": "rewrite.reduce:product",
     "Resize": "rewrite.signal:resize",
     "RoiAlign": "rewrite.detect:roi_align",
@@ -87,12 +95,14 @@ _RULES = {
     "ScatterElements": "rewrite.index:scatter_elements",
     "Sign": "rewrite.rare:sign",
     "Slice": "rewrite.index:slice_backwards",
+    "Softsign": "rewrite.rare:softsign",
     "Softplus": "rewrite.half:in_f32",
     "Softmax": "rewrite.normalize:softmax",
     "SpaceToDepth": "rewrite.shape:space_to_depth",
     "SwiGLU": "rewrite.index:swiglu",
     "TensorScatter": "rewrite.shape:tensor_scatter",
     "TfIdfVectorizer": "rewrite.ngrams:tf_idf",
+    "TopK": "rewrite.select:top_k",
     "Unique": "rewrite.select:unique",
     "Upsample": "rewrite.signal:resize",
     "Where": "rewrite.rare:where",
@@ -257,6 +267,11 @@ class Builder:
                 if self.name_of(value, axis) == name:
                     return value, axis
         return None
+
+    def is_size(self, name: str) -> bool:
+        """Whether the elements of a value follow from sizes of the model's inputs."""
+        value = interpret(self._model).values.get(name)
+        return value is not None and value.elements is not None
 
     def times(self, size: int | str, factor: int) -> int | str:
         """A size, which may be open, times a number."""

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
+from eyas.frontends.onnx.rewrite.sizes import line
 
 
 def cum_prod(node: onnx.NodeProto, b: Builder) -> list[str] | None:
@@ -154,3 +155,51 @@ def det(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         return total
 
     return [b.reshape(minor(0, tuple(range(size))), batch)]
+
+
+def expand(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Open sizes that may be 1 and become others: the importer takes a result of the operand's type for the operand.
+    Each such axis is a gather, of the only element or of all of them."""
+    dims, made = b.dims_of(node.input[0]), b.dims_of(node.output[0])
+    if dims is None or dims != made or None not in dims or b.opset < 13:
+        return None
+    rank, wanted = len(dims), b.rank_of(node.input[1])
+    sizes = b.dims_of(node.input[1])
+    if wanted != 1 or sizes is None or sizes[0] is None:
+        return None
+    one, value = b.constant([1], np.int64), node.input[0]
+    for axis in range(rank):
+        name = b.name_of(node.input[0], axis)
+        if dims[axis] is not None or (name is not None and name == b.name_of(node.output[0], axis)):
+            continue
+        place = axis - rank + sizes[0]
+        if place < 0:
+            continue
+        have = b.size(node.input[0], axis)
+        assert isinstance(have, str)
+        target = b.add("Gather", node.input[1], b.constant([place], np.int64), axis=0)
+        count = b.add("Where", b.add("Equal", have, one), b.cast(target, onnx.TensorProto.INT64), have)
+        places = b.add("Min", line(count, b), b.add("Sub", have, one))
+        value = b.add("Gather", value, places, axis=axis)
+    return None if value == node.input[0] else [value]
+
+
+def center_crop_pad(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Open sizes, of which each may be too large or too small: the standard's body pads by less than nothing then."""
+    dims, wanted = b.dims_of(node.input[0]), b.value_of(node.input[1])
+    if dims is None or wanted is None or None not in dims:
+        return None
+    axes = [axis % len(dims) for axis in attribute(node, "axes", range(len(dims)))]
+    zero, two, value = b.constant([0], np.int64), b.constant([2], np.int64), node.input[0]
+    before: list[int | str] = [0] * len(dims)
+    after: list[int | str] = [0] * len(dims)
+    for axis, want in zip(axes, map(int, wanted), strict=True):
+        size, target = b.vector([b.size(node.input[0], axis)]), b.constant([want], np.int64)
+        more = b.add("Max", b.add("Sub", size, target), zero)
+        less = b.add("Max", b.add("Sub", target, size), zero)
+        # Of an odd number one more is cut from, or put to, the end.
+        start, ahead = b.add("Div", more, two), b.add("Div", less, two)
+        end = b.add("Add", start, b.add("Min", size, target))
+        value = b.add("Slice", value, start, end, b.constant([axis], np.int64))
+        before[axis], after[axis] = ahead, b.add("Sub", less, ahead)
+    return [b.add("Pad", value, b.vector([*before, *after]))]

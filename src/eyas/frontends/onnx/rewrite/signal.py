@@ -10,15 +10,18 @@ import onnx
 
 from eyas.frontends.onnx.rewrite.fft import radices, transform
 from eyas.frontends.onnx.rewrite.real_fft import factors, real_transform
+from eyas.frontends.onnx.rewrite.resize_open import resize_open
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
+from eyas.frontends.onnx.rewrite.sizes import Size, line, product
 
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+_INTEGERS = (onnx.TensorProto.UINT8, onnx.TensorProto.INT8, onnx.TensorProto.INT32)
 
 
 def dft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """A matrix product with cosines and sines; the real and imaginary parts are one axis of it."""
-    shape, kind = b.shape_of(node.input[0]), b.type_of(node.input[0])
-    if shape is None or kind not in _FLOATS:
+    dims, kind = b.dims_of(node.input[0]), b.type_of(node.input[0])
+    if not dims or kind not in _FLOATS:
         return None
     axis = attribute(node, "axis", 1 if b.opset < 20 else -2)
     if operand(node, 2):
@@ -26,8 +29,10 @@ def dft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         if given is None:
             return None
         axis = int(given.reshape(()))
-    axis %= len(shape)
-    size = shape[axis]
+    axis %= len(dims)
+    size, parts = dims[axis], dims[-1]
+    if size is None or parts is None:
+        return None
     inverse, onesided = attribute(node, "inverse", 0), attribute(node, "onesided", 0)
     if operand(node, 1):
         length = b.value_of(operand(node, 1))
@@ -36,30 +41,33 @@ def dft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         count = int(length.reshape(()))
     else:
         count = 2 * (size - 1) if inverse and onesided else size
-    order = [i for i in range(len(shape) - 1) if i != axis] + [axis, len(shape) - 1]
+    order = [i for i in range(len(dims) - 1) if i != axis] + [axis, len(dims) - 1]
     moved = b.transpose(node.input[0], order)
-    lead = [shape[i] for i in order[:-2]]
-    if kind == onnx.TensorProto.FLOAT and shape[-1] == 2 and size == count and not onesided and radices(count):
-        many = math.prod(lead)
-        parts = [
+    lead = [b.size(node.input[0], i) for i in order[:-2]]
+    many = product(lead, b)
+    whole = parts == 2 and size == count and not onesided
+    if kind == onnx.TensorProto.FLOAT and whole and isinstance(many, int) and radices(count):
+        halves = [
             b.reshape(b.add("Gather", moved, b.constant(k, np.int64), axis=len(order) - 1), [many, size])
             for k in (0, 1)
         ]
         done = [
-            b.reshape(part, [*lead, size, 1]) for part in transform((parts[0], parts[1]), many, size, bool(inverse), b)
+            b.reshape(part, [*lead, size, 1])
+            for part in transform((halves[0], halves[1]), many, size, bool(inverse), b)
         ]
-        return [b.transpose(b.add("Concat", *done, axis=len(order) - 1), [order.index(i) for i in range(len(shape))])]
-    back = _transformed(b, moved, kind, [*lead, size, shape[-1]], count, bool(inverse), bool(onesided))
-    return [b.transpose(back, [order.index(i) for i in range(len(shape))])]
+        return [b.transpose(b.add("Concat", *done, axis=len(order) - 1), [order.index(i) for i in range(len(dims))])]
+    back = _transformed(b, moved, kind, (*lead, size, parts), count, bool(inverse), bool(onesided))
+    return [b.transpose(back, [order.index(i) for i in range(len(dims))])]
 
 
 def stft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Overlapping frames, weighted by the window, and the transform of each."""
-    shape, kind = b.shape_of(node.input[0]), b.type_of(node.input[0])
+    dims, kind = b.dims_of(node.input[0]), b.type_of(node.input[0])
     step, length, window = b.value_of(node.input[1]), operand(node, 3), operand(node, 2)
-    if shape is None or kind not in _FLOATS or step is None:
+    if dims is None or kind not in _FLOATS or step is None:
         return None
-    batch, samples, parts = shape if len(shape) == 3 else (*shape, 1)
+    batch, samples = b.size(node.input[0], 0), b.size(node.input[0], 1)
+    parts = dims[2] if len(dims) == 3 else 1
     given, weights = b.value_of(length) if length else None, b.shape_of(window) if window else None
     if given is not None:
         size = int(given.reshape(()))
@@ -68,30 +76,39 @@ def stft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     else:
         return None
     hop = int(step.reshape(()))
-    if not 0 < size <= samples or hop < 1:
+    if parts is None or size < 1 or hop < 1 or (isinstance(samples, int) and size > samples):
         return None
-    starts = np.arange(0, samples - size + 1, hop)
-    signal = b.reshape(node.input[0], [batch, samples, parts])
-    frames = b.add("Gather", signal, b.constant(starts[:, None] + np.arange(size), np.int64), axis=1)
+    if isinstance(samples, int):
+        count: Size = (samples - size) // hop + 1
+    else:
+        # A recording that is too short has no frame: rounded down from -1, not up to 0.
+        over = b.add("Add", samples, b.constant([hop - size], np.int64))
+        count = b.add("Div", b.add("Max", over, b.constant([0], np.int64)), b.constant([hop], np.int64))
+    starts = line(count, b, hop, (-1, 1))
+    places = b.add("Add", starts, b.constant(np.arange(size, dtype=np.int64)))
+    frames = b.add("Gather", b.reshape(node.input[0], [batch, samples, parts]), places, axis=1)
     if window:
         frames = b.add("Mul", frames, b.reshape(window, [size, 1]))
     onesided = bool(attribute(node, "onesided", 1)) and parts == 1
-    return [_transformed(b, frames, kind, [batch, len(starts), size, parts], size, False, onesided)]
+    return [_transformed(b, frames, kind, (batch, count, size, parts), size, False, onesided)]
 
 
-def _transformed(b: Builder, value: str, kind: int, shape: list[int], count: int, inverse: bool, onesided: bool) -> str:
+def _transformed(
+    b: Builder, value: str, kind: int, shape: tuple[Size, ...], count: int, inverse: bool, onesided: bool
+) -> str:
     """The transform of the last axis but one as a product; the last has the parts."""
     *lead, size, parts = shape
+    assert isinstance(size, int) and isinstance(parts, int)
     halves = parts == 1 and onesided and not inverse
     if kind == onnx.TensorProto.FLOAT and halves and size == count and factors(count) is not None:
-        rows = math.prod(lead)
+        rows = product(lead, b)
         spectrum = real_transform(b.reshape(value, [rows, size]), rows, size, b)
         return b.reshape(spectrum, [*lead, count // 2 + 1, 2])
     table = _dft_table(size, parts, count, inverse, onesided)
     # In f64: sums that cancel to almost nothing are what people look at in a spectrum.
     rows = b.cast(b.reshape(value, [*lead, size * parts]), onnx.TensorProto.DOUBLE)
-    product = b.add("MatMul", rows, b.constant(table.reshape(size * parts, -1), np.float64))
-    return b.reshape(b.cast(product, kind), [*lead, *table.shape[2:]])
+    sums = b.add("MatMul", rows, b.constant(table.reshape(size * parts, -1), np.float64))
+    return b.reshape(b.cast(sums, kind), [*lead, *table.shape[2:]])
 
 
 def _dft_table(size: int, parts: int, count: int, inverse: bool, onesided: bool) -> np.ndarray:
@@ -124,8 +141,10 @@ def resize(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     gathered. The inner axes come first, while there is little data: pixels along the last are not neighbours."""
     upsample = node.op_type == "Upsample"
     shape, output = b.shape_of(node.input[0]), node.output[0]
+    if not upsample and b.type_of(node.input[0]) in _INTEGERS and attribute(node, "mode", "nearest") != "nearest":
+        return _in_f32(node, b)
     if shape is None:
-        return None
+        return None if upsample else resize_open(node, b)
     rank = len(shape)
     axes = [axis % rank for axis in attribute(node, "axes", range(rank))]
     plan = _upsample_plan(node, b) if upsample else _resize_plan(node, b, shape, axes)
@@ -161,6 +180,13 @@ def resize(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         constant = b.constant(fill, onnx.helper.tensor_dtype_to_np_dtype(kind))
         value = b.add("Where", b.constant(outside), constant, value)
     return [value]
+
+
+def _in_f32(node: onnx.NodeProto, b: Builder) -> list[str]:
+    """Pixels that are integers, between which there are none: the sums are cut to integers."""
+    options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
+    made = b.add("Resize", b.cast(node.input[0], onnx.TensorProto.FLOAT), *node.input[1:], **options)
+    return [b.cast(made, b.type_of(node.input[0]))]
 
 
 _Plan = tuple[list[int], list[float], list[tuple[float, float]]]

@@ -1,14 +1,16 @@
-"""Rules for windows in forms that the importer lacks: ConvTranspose with groups or uneven pads, LpPool, MaxPool."""
+"""Rules for windows in forms that the importer lacks: ConvTranspose with groups or uneven pads, and pools."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import onnx
 
+from eyas.errors import UnsupportedOpError
+from eyas.frontends.onnx.rewrite.half import in_f32
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute
+from eyas.frontends.onnx.rewrite.sizes import line, product, sizes_of
 
 # Ends the name of a node whose indices the importer counts within each image.
 _BY_IMAGE = "_by_image"
@@ -114,12 +116,11 @@ def lp_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer's indices count within an image, by rows; ONNX's within the tensor, and by columns if asked for."""
-    shape = b.shape_of(node.input[0])
     if node.name.endswith(_BY_IMAGE):
         return None
     if b.type_of(node.input[0]) in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8):
         return _max_pool_of_bytes(node, b)
-    if shape is None or not (_has_result(node, 1) or attribute(node, "storage_order", 0)):
+    if not b.rank_of(node.input[0]) or not (_has_result(node, 1) or attribute(node, "storage_order", 0)):
         return None
     options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
     options["storage_order"] = 0
@@ -127,18 +128,38 @@ def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     b.nodes[-1].name += _BY_IMAGE
     if not _has_result(node, 1):
         return [values]
-    spatial, plane = shape[2:], math.prod(shape[2:])
-    images = np.arange(shape[0] * shape[1]).reshape([*shape[:2], *[1] * len(spatial)])
-    result = b.constant(images * plane, np.int64)
+    images, channels, *spatial = sizes_of(node.input[0], b)
+    first = b.reshape(line(product((images, channels), b), b), [images, channels, *[1] * len(spatial)])
+    result = b.add("Mul", first, b.vector([product(spatial, b)]))
     if not attribute(node, "storage_order", 0):
         result = b.add("Add", result, places)
     else:
         # The last dimension was the fastest; now the first is.
         for axis, extent in enumerate(spatial):
-            after, before = math.prod(spatial[axis + 1 :]), math.prod(spatial[:axis])
-            along = b.add("Mod", b.add("Div", places, b.constant(after, np.int64)), b.constant(extent, np.int64))
-            result = b.add("Add", result, b.add("Mul", along, b.constant(before, np.int64)))
+            after, before = product(spatial[axis + 1 :], b), product(spatial[:axis], b)
+            along = b.add("Mod", b.add("Div", places, b.vector([after])), b.vector([extent]))
+            result = b.add("Add", result, b.add("Mul", along, b.vector([before])))
     return [value for value, name in zip((values, result), node.output, strict=False) if name]
+
+
+def average_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Padding that counts is a Pad of its own where windows may go beyond it, because what is beyond does not count;
+    the importer divides by the whole window."""
+    pads, rank = attribute(node, "pads", []), b.rank_of(node.input[0])
+    counted = attribute(node, "count_include_pad", 0) and any(pads)
+    if not (attribute(node, "ceil_mode", 0) and counted and rank) or b.opset < 13:
+        return in_f32(node, b)
+    kernel = attribute(node, "kernel_shape", [])
+    strides, dilations = attribute(node, "strides", [1] * len(kernel)), attribute(node, "dilations", [1] * len(kernel))
+    half = len(kernel)
+    for size, dilation, stride, after in zip(kernel, dilations, strides, pads[half:], strict=True):
+        if after > (size - 1) * dilation + 1 - stride:
+            why = "a window may begin in the padding; it is known where ceil_mode or count_include_pad is 0"
+            raise UnsupportedOpError(f"{b.describe(node)} is not supported: {why}")
+    options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
+    options = {name: value for name, value in options.items() if name not in ("pads", "auto_pad", "count_include_pad")}
+    around = [0, 0, *pads[:half], 0, 0, *pads[half:]]
+    return [b.add("AveragePool", b.add("Pad", node.input[0], b.constant(around, np.int64)), **options)]
 
 
 def _max_pool_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:

@@ -1,8 +1,9 @@
 """Sizes that a file leaves open and that can be one number only, because of what the graph does with them.
 
 A recurrent layer whose first state is a constant or an input of a known batch takes that batch alone, as an inner size
-of a product is the one of a known matrix. A `Squeeze` without axes drops whatever is 1, so that the rank of its result
-is open with the size: where the model says what rank it returns, that decides.
+of a product is the one of a known matrix; the ranks around a `ScatterND` say how long its positions are. A `Squeeze`
+without axes drops whatever is 1, so that the rank of its result is open with the size: where the model says what rank
+it returns, that decides.
 """
 
 from __future__ import annotations
@@ -60,6 +61,10 @@ def _equal_sizes(node: onnx.NodeProto, facts: Facts, graph: onnx.GraphProto) -> 
         one, other = shapes
         assert one is not None and other is not None
         yield one[-1], other[-2]
+    elif node.op_type == "ScatterND" and all(shapes[:3]):
+        data, places, updates = shapes[:3]
+        assert data is not None and places is not None and updates is not None
+        yield places[-1], len(places) - 1 + len(data) - len(updates)
     elif node.op_type == "Squeeze" and shapes[0] is not None and _has_no_axes(node):
         yield from ((size, 1) for size in _dropped(shapes[0], _returned_rank(node.output[0], graph, facts)))
 

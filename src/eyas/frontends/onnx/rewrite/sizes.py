@@ -1,0 +1,53 @@
+"""Sizes in rules: numbers where they are known, vectors of one element where the model has them only when it runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from eyas.frontends.onnx.rewrite.rules import Builder
+
+Size = int | str
+"""A number, or the name of a vector of one element."""
+
+
+def sizes_of(value: str, b: Builder) -> list[Size]:
+    """All sizes of a value whose rank is known."""
+    return [b.size(value, axis) for axis in range(b.rank_of(value) or 0)]
+
+
+def product(sizes: Sequence[Size], b: Builder) -> Size:
+    total: Size = math.prod(size for size in sizes if isinstance(size, int))
+    for size in sizes:
+        if isinstance(size, str):
+            total = b.times(size, total) if isinstance(total, int) else b.add("Mul", total, size)
+    return total
+
+
+def scalar(size: Size, b: Builder) -> str:
+    """A size as an integer without dimensions."""
+    return b.constant(size, np.int64) if isinstance(size, int) else b.reshape(size, [])
+
+
+def number(size: Size, b: Builder, kind: int = TensorProto.FLOAT) -> str:
+    """A size as a float, which broadcasts."""
+    if isinstance(size, int):
+        return b.constant(size, helper.tensor_dtype_to_np_dtype(kind))
+    return b.cast(size, kind)
+
+
+def line(count: Size, b: Builder, step: int = 1, shape: Sequence[int] = (-1,)) -> str:
+    """0, step, 2 step, ...: so many integers, in a shape."""
+    if isinstance(count, int):
+        return b.constant(np.arange(count, dtype=np.int64).reshape(shape) * step)
+    values = b.add("Range", b.constant(0, np.int64), scalar(count, b), b.constant(1, np.int64))
+    values = values if step == 1 else b.add("Mul", values, b.constant(step, np.int64))
+    return values if tuple(shape) == (-1,) else b.reshape(values, list(shape))
+
+
+def filled(value: int, sizes: Sequence[Size], b: Builder) -> str:
+    """A tensor of one integer."""
+    return b.add("Expand", b.constant(value, np.int64), b.vector(sizes))
