@@ -133,12 +133,12 @@ def _parts(space: Space) -> list[tuple[list[Knob], list[Constraint]]]:
     """Knobs that constraints connect, with these constraints."""
     group = {knob.name: {knob.name} for knob in space.knobs}
     for constraint in space.constraints:
-        first, *others = variables(constraint.condition) or (None,)
-        for other in others if first is not None else ():
-            if group[other] is not group[first]:
-                group[first] |= group[other]
-                for name in group[other]:
-                    group[name] = group[first]
+        names = variables(constraint.condition)
+        for other in names[1:]:
+            joined, added = group[names[0]], group[other]
+            if added is not joined:
+                joined |= added
+                group |= {name: joined for name in added}
     found = []
     for names in {id(one): one for one in group.values()}.values():
         held = [one for one in space.constraints if set(variables(one.condition)) & names]

@@ -193,7 +193,7 @@ class Matrices(Contraction):
                 equal(of.subgroup, target.subgroup),
                 f"subgroup is {{subgroup}}; subgroups of the device have {target.subgroup} threads",
             ),
-            advice(sums <= _MOST_OF_A_THREAD, words, sums=sums),
+            advice(lift(sums) <= _MOST_OF_A_THREAD, words, sums=sums),
             *no_idle_threads(cls(kernel, of).workgroups),
         ]
 
