@@ -1,8 +1,8 @@
 """Every trial that was ever made, in one SQLite file that processes and models share.
 
 A trial is on disk when `add` returns: it is one transaction in a write-ahead log, which a death of the process at any
-moment leaves whole. Rows say which compiler made the code. Times of another compiler are not believed, since its code is
-another; they are kept because a model of what is fast learns from them all the same.
+moment leaves whole. Rows say which compiler made the code. Times of another compiler are not believed, since its code
+is another; they are kept because a model of what is fast learns from them all the same.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def write_csv(database: Database, path: Path) -> int:
     """Writes the trials, points as JSON in a column; returns how many there are."""
     count = 0
     with _replacing(path) as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, list[str](COLUMNS))
         writer.writeheader()
         for row in rows(database):
             writer.writerow(row | {"point": json.dumps(row["point"], sort_keys=True)})
