@@ -4,6 +4,9 @@ It predicts the logarithm of baseline over candidate, which is comparable betwee
 are not. Trials of the dispatch at hand count more, and more with each of them. Until there is enough to learn from, the
 heuristic leads; its guess stays one of the columns. Some of each batch go where the trees disagree, so that a model
 which is wrong finds out.
+
+What it proposes depends on the seed, on what the database had before the session, and on what it was told since: a
+session that was killed and goes on is proposed the same.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ _FAILED = -3.0
 """What a trial without a time counts as: eight times slower."""
 _OWN = 6.0
 """How much more a trial of the dispatch counts than one of another."""
+_BEFORE = 3.0
+"""The same of one of an earlier session."""
 _EXPLORE_EVERY = 5
 _GUESS = "expected speed"
 
@@ -43,11 +48,12 @@ class Examples:
 
 
 class Learned:
-    """Learns from the database once, and from the dispatch's own trials each time that it is asked."""
+    """Learns from the database once, and from the trials of this session each time that it is asked."""
 
-    def __init__(self, database: Database | Examples, seed: int) -> None:
-        self._examples = database if isinstance(database, Examples) else examples_of(database)
+    def __init__(self, database: Database | Examples, seed: int, session: str = "") -> None:
+        self._examples = database if isinstance(database, Examples) else examples_of(database, session)
         self._seed, self._turn = seed, 0
+        self._told: dict[tuple[str, str], list[tuple[Features, float]]] = {}
 
     def propose(
         self, candidates: Sequence[Candidate], features: Mapping[Key, Features], tried: Sequence[Trial]
@@ -56,23 +62,38 @@ class Learned:
         wanted = [features[key_of(one)] for one in candidates]
         if not candidates:
             return []
-        own = {(one.dispatch, one.target) for one in candidates}
-        others = [number for number, one in enumerate(self._examples.dispatches) if one not in own]
+        own = candidates[0].dispatch, candidates[0].target
         random = np.random.default_rng((self._seed, self._turn))
-        if len(others) > _MOST_ROWS:
-            others = sorted(random.choice(others, _MOST_ROWS, replace=False))
-        rows = [self._examples.features[number] for number in others]
-        gains = [self._examples.gains[number] for number in others]
         known = [(features[key_of(one.candidate)], gain_of(one)) for one in tried if key_of(one.candidate) in features]
+        self._told[own] = known
+        rows, gains, weights = self._others(own, random)
         if len(rows) + len(known) < ENOUGH:
             return _interleaved(np.array([expected_speed(one) for one in wanted]), np.zeros(len(wanted)), random)
+        weights += [_own_weight(len(known), len(rows))] * len(known)
         rows += [one for one, _ in known]
         gains += [gain for _, gain in known]
-        weights = np.array([1.0] * len(others) + [_own_weight(len(known), len(others))] * len(known))
         columns = _columns([*rows, *wanted])
-        forest = grow(_matrix(rows, columns), np.array(gains), self._seed + self._turn, weights)
+        forest = grow(_matrix(rows, columns), np.array(gains), self._seed + self._turn, np.array(weights))
         mean, spread = forest.predict(_matrix(wanted, columns))
         return _interleaved(mean, spread, random)
+
+    def _others(
+        self, own: tuple[str, str], random: np.random.Generator
+    ) -> tuple[list[Features], list[float], list[float]]:
+        """What is known beside the dispatch's trials in this session: features, gains, weights."""
+        numbers = list(range(len(self._examples.gains)))
+        if len(numbers) > _MOST_ROWS:
+            numbers = sorted(random.choice(len(numbers), _MOST_ROWS, replace=False))
+        rows = [self._examples.features[number] for number in numbers]
+        gains = [self._examples.gains[number] for number in numbers]
+        # The same dispatch on another device, or compiled by another version, is a near relative.
+        weights = [_BEFORE if self._examples.dispatches[number] == own else 1.0 for number in numbers]
+        for key, told in self._told.items():
+            if key != own:
+                rows += [one for one, _ in told]
+                gains += [gain for _, gain in told]
+                weights += [1.0] * len(told)
+        return rows, gains, weights
 
 
 def gain_of(trial: Trial) -> float:
@@ -82,8 +103,9 @@ def gain_of(trial: Trial) -> float:
     return max(_FAILED, log2(trial.baseline_us / trial.us))
 
 
-def examples_of(database: Database) -> Examples:
-    """All trials whose dispatches are described, of any compiler, each candidate of a device once: its last trial."""
+def examples_of(database: Database, without: str = "") -> Examples:
+    """All trials whose dispatches are described, of any compiler, each candidate of a device once: its last trial. Not
+    those of a session that is told of them itself."""
     described = {}
     for key, one in database.described().items():
         try:
@@ -91,8 +113,9 @@ def examples_of(database: Database) -> Examples:
         except Exception:  # noqa: BLE001 - notes of another version teach nothing, and stop nobody
             continue
     last: dict[tuple, Trial] = {}
-    for trial in database.trials(any_compiler=True):
-        if (trial.candidate.dispatch, trial.candidate.target) in described:
+    for record in database.records(any_compiler=True):
+        trial = record.trial
+        if record.session != without and (trial.candidate.dispatch, trial.candidate.target) in described:
             last[*key_of(trial.candidate), trial.device] = trial
     features, gains, dispatches = [], [], []
     for trial in last.values():

@@ -54,12 +54,12 @@ class Heuristic:
         return sorted(shuffled, key=lambda one: -speeds[one])
 
 
-def make_order(name: str, database: Database, seed: int) -> Order:
-    """The order of that name, learned ones from all that the database has."""
+def make_order(name: str, database: Database, seed: int, session: str = "") -> Order:
+    """The order of that name; a learned one knows all that the database has of other sessions."""
     if name == "random":
         return Random(seed)
     if name == "heuristic":
         return Heuristic(seed)
     if name == "learned":
-        return Learned(database, seed)
+        return Learned(database, seed, session)
     raise UsageError(f"there is no order '{name}'; there are {', '.join(ORDERS)}")

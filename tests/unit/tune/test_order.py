@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 
 import pytest
 from tests.unit.tune.simulated import TARGET, candidates_of, cost_us, features, product_facts, trial_of
@@ -83,10 +84,44 @@ def test_it_learns_from_the_dispatch_itself():
     facts, known = product_facts(*SHAPES[0]), examples_of(filled(Database(":memory:", "c")))
     candidates = candidates_of("new", facts)
     names = features(candidates, facts)
-    narrow = [trial_of(one, facts, 100.0) for one in candidates if one.point["width"] == 8][:40]
-    tried = [type(one)(one.candidate, one.device, one.status, 1.0, 100.0) for one in narrow]
+    tried = [replace(trial_of(one, facts, 100.0), us=10.0 if one.point["width"] == 8 else 100.0) for one in candidates]
+    tried = tried[::7]
     first = Learned(known, 1).propose(candidates, names, tried)[:20]
     assert sum(candidates[one].point["width"] == 8 for one in first) > 12, "a third of all are narrow"
+
+
+def test_a_session_that_goes_on_is_proposed_the_same():
+    """Whatever the database has of the session itself by then: it is told of its trials in the same order again."""
+    database = filled(Database(":memory:", "c"))
+    facts = [product_facts(*shape) for shape in SHAPES[:2]]
+    lists = [candidates_of(f"new{number}", one) for number, one in enumerate(facts)]
+
+    def proposals() -> list[list[int]]:
+        order, found, tried = make_order("learned", database, 1, "mine"), [], ([], [])
+        for number in (0, 1, 0):
+            names = features(lists[number], facts[number])
+            found.append(order.propose(lists[number], names, tried[number]))
+            for one in found[-1][:8]:
+                tried[number].append(trial_of(lists[number][one], facts[number], 50.0))
+                database.describe(f"new{number}", TARGET, "new", facts[number].to_json())
+                database.add("mine", tried[number][-1])
+        return found
+
+    assert proposals() == proposals()
+
+
+def test_dispatches_of_a_session_learn_from_each_other():
+    facts, order = [product_facts(*shape) for shape in SHAPES[:2]], Learned(Database(":memory:", "c"), 1)
+    first, second = (candidates_of(f"new{number}", one) for number, one in enumerate(facts))
+    names = features(first, facts[0]) | features(second, facts[1])
+    # On this machine everything with more than two vectors is bad, which no fact says.
+    trials = [trial_of(one, facts[0], cost_us(first[40], facts[0])) for one in first[::2]]
+    tried = [
+        one if one.candidate.point["vectors"] < 3 else type(one)(one.candidate, "d", Status.CRASHED) for one in trials
+    ]
+    order.propose(first, names, tried)
+    few = [second[one].point["vectors"] < 3 for one in order.propose(second, names, [])[:20]]
+    assert sum(few) >= 15, "two fifths of all, and every fifth is for finding out"
 
 
 def test_without_a_past_the_heuristic_leads():
