@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from eyas.explain.graph import draw_graph
-from eyas.explain.others import BUSY
+from eyas.targets.others import BUSY
 from eyas.explain.report import Report
 from eyas.explain.roofline import draw_roofline
 from eyas.explain.timeline import draw_timeline

@@ -15,6 +15,7 @@ import numpy as np
 from eyas.codegen.common.panels import pack
 from eyas.runtime import Device, _core
 from eyas.runtime.profile import Event
+from eyas.targets.others import OtherPrograms
 from eyas.tune import gate
 from eyas.tune.dispatches import Dispatch
 from eyas.tune.gate import CHECKS, Check, Tolerance, length_of
@@ -25,7 +26,7 @@ from eyas.tune.program import CANVAS, Operand, Tensor, entry_name, weight_name
 _PACKED_BYTES = 512 << 20
 """Weights that are kept in panels, for the next candidate with the same."""
 _MOST_COPIES, _COPIED_BYTES = 24, 256 << 20
-_TURN_US, _FEWEST_CALLS, _MOST_CALLS = 3000.0, 3, 40
+_TURN_US, _MOST_CALLS = 3000.0, 40
 _REPEATS, _REPEATED_S = 4, 0.5
 
 
@@ -112,6 +113,7 @@ class Runner:
         self._packed: OrderedDict[tuple[str, int], np.ndarray] = OrderedDict()
         self._expected: list[list[np.ndarray] | None] = []
         self._sets: list[list[Any]] = []
+        self._others: list[tuple[float, float]] = []
 
     @property
     def operands(self) -> Operands:
@@ -155,15 +157,26 @@ class Runner:
         """The arguments of a check, and the results that it should have."""
         return self.operands.call(CHECKS[number]), list(self._expected[number] or [])
 
-    def sample(self, names: Sequence[str], turns: int) -> dict[str, list[float]]:
-        """Each module in turns, in random order; of each turn the time of its fastest calls, in us."""
+    def sample(self, names: Sequence[str], turns: int, seconds: float = 10.0) -> dict[str, list[float]]:
+        """Each module in turns, in random order; of each turn the time of its fastest calls, in us. After `seconds`
+        there is no further turn."""
         found: dict[str, list[float]] = {name: [] for name in names}
         calls = {name: self._calls_of_a_turn(name) for name in names}
-        for _ in range(turns):
+        begin, watch = time.monotonic(), OtherPrograms()
+        for turn in range(turns):
             for name in random.sample(list(names), len(names)):
-                times = sorted(self._timed(self._modules[name]) for _ in range(calls[name] + 1))
+                times = sorted(self._timed(self._modules[name]) for _ in range(calls[name]))
                 found[name].append(float(np.mean(times[: max(len(times) // 3, 1)])))
+            if turn and time.monotonic() - begin > seconds:
+                break
+        self._others.append((watch.share(), time.monotonic() - begin))
         return found
+
+    def others(self) -> float:
+        """The part of the machine's CPUs that other programs had while modules were timed, since this was asked."""
+        seen, self._others = self._others, []
+        total = sum(seconds for _, seconds in seen)
+        return sum(share * seconds for share, seconds in seen) / total if total else 0.0
 
     def calls(self, name: str, count: int) -> list[float]:
         """The times of so many calls of one module, in us."""
@@ -227,8 +240,11 @@ class Runner:
         return None
 
     def _calls_of_a_turn(self, name: str) -> int:
-        us = min(self._timed(self._modules[name]) for _ in range(2))
-        return max(_FEWEST_CALLS, min(_MOST_CALLS, int(_TURN_US / max(us, 1.0))))
+        us = self._timed(self._modules[name])
+        if us < 10 * _TURN_US:
+            us = min(us, self._timed(self._modules[name]))
+        # A few of what is short; of what takes longer than a turn one call is enough.
+        return 1 if us > 10 * _TURN_US else max(3, min(_MOST_CALLS, int(_TURN_US / max(us, 1.0))))
 
     def _timed(self, loaded: _Loaded) -> float:
         copy = loaded.next_copy

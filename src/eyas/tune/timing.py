@@ -23,7 +23,9 @@ Sample = Callable[[Sequence[str], int], Mapping[str, Sequence[float]]]
 
 LEAST_GAIN = 0.01
 """Less is not worth an entry in a spec, however sure it is."""
-_FEWEST, _MOST = 6, 60
+_FIRST, _FEWEST, _MOST = 3, 6, 60
+_FAR = 1.3
+"""After the first few turns a candidate that is slower than the best by so much in each of them is given up."""
 
 
 @dataclass(frozen=True)
@@ -80,20 +82,20 @@ def race(
     """Times a candidate beside the baseline until its interval is narrow, its time is over, or it is beaten: even the
     upper bound of its ratio is below `best`, the lower bound of the best so far."""
     times: dict[str, list[float]] = {baseline: [], candidate: []}
-    begin, turns = time.monotonic(), _FEWEST
+    begin, turns = time.monotonic(), _FIRST
     while True:
         for name, found in sample([baseline, candidate], turns).items():
             times[name] += found
         ratio = ratio_of(times[baseline], times[candidate])
         done = len(times[candidate])
-        if ratio.high < best:
+        if ratio.high * (_FAR if done < _FEWEST else 1) < best:
             status = Status.BEATEN
             break
         elapsed = time.monotonic() - begin
         if (ratio.width < narrow and done > _FEWEST) or done >= _MOST or elapsed > seconds:
             status = Status.TIMED
             break
-        turns = min(max(done // 2, _FEWEST), _MOST - done)
+        turns = min(max(done // 2, _FEWEST - done, _FIRST), _MOST - done)
     return Timed(status, ratio, float(np.median(times[candidate])), float(np.median(times[baseline])), done)
 
 
