@@ -56,7 +56,7 @@ class Dispatch:
     @property
     def is_fixed(self) -> bool:
         """Whether its strategy is a consequence of something else, so that there is nothing to choose."""
-        return codegen.STRATEGY in self.function.attributes or flow.IN_PLACE in self.function.attributes
+        return flow.IN_PLACE in self.function.attributes
 
     def text(self, copies: int = 1) -> str:
         """The small program after the schedule phase."""

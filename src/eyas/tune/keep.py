@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from torch_mlir import ir as mlir
 
 import eyas
-from eyas.dialects import codegen
+from eyas.dialects import codegen, flow
+from eyas.ir import make_context, parse_module
 from eyas.pipelines import weights_file
 from eyas.pipelines.dumps import PARAMETERS_FILE
 from eyas.program.parameters import Parameter
@@ -70,12 +72,12 @@ def keep(
 
 def noted(text: str, schedule: str) -> str:
     """A small program whose executable has this strategy."""
-    marker = "attributes {"
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        if line.lstrip().startswith("func.func private @") and marker in line:
-            lines[number] = line.replace(marker, f"{marker}{codegen.STRATEGY} = {schedule}, ", 1)
-    return "\n".join(lines) + "\n"
+    module = parse_module(text, make_context(), PROGRAM)
+    with module.context, mlir.Location.unknown():
+        for op in module.body.operations:
+            if flow.is_executable(op):
+                op.attributes[codegen.STRATEGY] = mlir.Attribute.parse(schedule)
+        return module.operation.get_asm(enable_debug_info=False)
 
 
 def _weights(dispatch: Dispatch) -> dict[str, Parameter]:

@@ -19,7 +19,8 @@ from eyas.tune.bench import Bench, Setting
 from eyas.tune.compile import Compilers
 from eyas.tune.database import Database
 from eyas.tune.dispatches import Dispatch
-from eyas.tune.features import facts_of, features_of, key_of
+from eyas.tune.facts import facts_of
+from eyas.tune.features import features_of, key_of
 from eyas.tune.order import Order
 from eyas.tune.runner import RunnerDied, RunnerProcess
 from eyas.tune.search import Draw, Search
