@@ -125,25 +125,25 @@ def test_one_step_of_a_long_sum_of_narrow_numbers(monkeypatch):
 def test_a_race(monkeypatch):
     """Several workgroups that each do all of the work, in the memory of the result."""
     text = """
-    func.func @main(%a: tensor<128x300xf32>, %b: tensor<300x128xf32>) -> tensor<128x128xf32> {
+    func.func @main(%a: tensor<384x384xf32>, %b: tensor<384x384xf32>) -> tensor<384x384xf32> {
       %zero = arith.constant 0.0 : f32
-      %e = tensor.empty() : tensor<128x128xf32>
-      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<128x128xf32>) -> tensor<128x128xf32>
-      %p = linalg.matmul ins(%a, %b : tensor<128x300xf32>, tensor<300x128xf32>)
-        outs(%f : tensor<128x128xf32>) -> tensor<128x128xf32>
-      return %p : tensor<128x128xf32>
+      %e = tensor.empty() : tensor<384x384xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<384x384xf32>) -> tensor<384x384xf32>
+      %p = linalg.matmul ins(%a, %b : tensor<384x384xf32>, tensor<384x384xf32>)
+        outs(%f : tensor<384x384xf32>) -> tensor<384x384xf32>
+      return %p : tensor<384x384xf32>
     }"""
     dispatch = tuning.opened(text).dispatches[0]
     runner, small = tuning.ready(dispatch, eyas.Device("local-task", threads=2))
     compile_ = dispatch_compiler.LlvmCpu.compile
 
     def racing(self, *arguments):
-        return replace(compile_(self, *arguments), grid=((16, 1),))
+        return replace(compile_(self, *arguments), grid=((4, 1),))
 
     monkeypatch.setattr(dispatch_compiler.LlvmCpu, "compile", racing)
     runner.load("racing", Maker().make(small, PLAIN))
-    found = [runner.check("racing") for _ in range(20)]
-    assert any(one is not None for one in found)
+    # On a busy machine one thread may do all of it, one workgroup after the other: then it is right.
+    assert any(runner.check("racing") is not None for _ in range(40))
 
 
 def test_what_is_written_beside_a_result(monkeypatch):

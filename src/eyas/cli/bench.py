@@ -14,6 +14,7 @@ from eyas.cli.common import (
     INPUT_HELP,
     PRECISION_HELP,
     TARGET_HELP,
+    TUNING_HELP,
     VARIANT_HELP,
     choose_entry,
     make_inputs,
@@ -40,6 +41,7 @@ def command(
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
+    tuning_spec: Annotated[list[Path] | None, typer.Option(help=TUNING_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
@@ -65,10 +67,20 @@ def command(
 
         if per_dispatch or variant is not None or entry or not dispatch:
             raise UsageError("--dispatch NAME runs one dispatch of a model: without --per-dispatch, --variant, --entry")
-        report = bench_dispatch(module, input or [], target, precision, threads, device, dispatch, cold, runs)
+        options = (target, precision, tuning_spec or (), threads, device)
+        report = bench_dispatch(module, input or [], *options, dispatch, cold, runs)
         print_json(report) if json else print_dispatch(report)
         return
-    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant, precision=precision)
+    loaded = open_module(
+        module,
+        device,
+        threads,
+        quiet=json,
+        target=target,
+        variant=variant,
+        precision=precision,
+        tuning_spec=tuning_spec,
+    )
     function = choose_entry(loaded, entry)
     inputs = make_inputs(input or [], loaded.functions[function].signature)
     times = measure(loaded, inputs, runs, function)

@@ -18,6 +18,7 @@ def bench_dispatch(
     specs: Sequence[str],
     target: str,
     precision: str | None,
+    tuning_spec: Sequence[Path],
     threads: int | None,
     device: str | None,
     name: str,
@@ -30,12 +31,18 @@ def bench_dispatch(
     if path.suffix.lower() not in (*MODEL_ENDINGS, ".tflite"):
         raise UsageError(f"--dispatch: '{path}' is compiled already; give the model that it was made from")
     from eyas.pipelines.request import Request
+    from eyas.specs import SpecSource
     from eyas.targets import Target
     from eyas.tune.dispatches import open_model
     from eyas.tune.making import Maker, Small
     from eyas.tune.running import Operands, Runner
 
-    request = Request(str(path), targets=(Target.parse(target or "llvm-cpu"),), precision=precision)
+    request = Request(
+        str(path),
+        targets=(Target.parse(target or "llvm-cpu"),),
+        precision=precision,
+        tuning_specs=tuple(map(SpecSource.read, tuning_spec)),
+    )
     model = open_model(request, lambda signature: make_inputs(specs, signature), device, threads)
     one = model.find(name)
     operands = Operands.of(one, cold)
