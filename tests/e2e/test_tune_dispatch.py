@@ -1,21 +1,26 @@
 """Dispatches that run by themselves: on every target, with sizes that are open, and with code that is wrong."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from tests.tools import faults, tuning, vulkan
 
 import eyas
-from eyas.codegen.llvm_cpu import compile as dispatch_compiler
+from eyas.codegen.spirv import decorate
 from eyas.errors import CompileError, UsageError
-from eyas.tune.bench import PLAIN
+from eyas.ir.walk import find_ops
+from eyas.tune import gate
 from eyas.tune.gate import CHECKS
 from eyas.tune.making import Maker
 from eyas.tune.operands import Kind
 
 CONTRACTION = '#codegen.strategy<"contraction", {{tiles = [{{{}}}]}}>'
 TILE = CONTRACTION.format("loop = 1, width = 8, vectors = 1, unroll_loop = 0, unroll = 2")
+
+
+SHARED = (
+    '#codegen.strategy<"products", {threads = 64, columns = 8, row_points = 4, column_points = 4, depth = 16,'
+    " slices = 1, buffers = 1}>"
+)
 
 
 @pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
@@ -123,41 +128,58 @@ def test_one_step_of_a_long_sum_of_narrow_numbers(monkeypatch):
 
 
 def test_a_race(monkeypatch):
-    """Several workgroups that each do all of the work, in the memory of the result."""
-    text = """
-    func.func @main(%a: tensor<384x384xf32>, %b: tensor<384x384xf32>) -> tensor<384x384xf32> {
-      %zero = arith.constant 0.0 : f32
-      %e = tensor.empty() : tensor<384x384xf32>
-      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<384x384xf32>) -> tensor<384x384xf32>
-      %p = linalg.matmul ins(%a, %b : tensor<384x384xf32>, tensor<384x384xf32>)
-        outs(%f : tensor<384x384xf32>) -> tensor<384x384xf32>
-      return %p : tensor<384x384xf32>
-    }"""
-    dispatch = tuning.opened(text).dispatches[0]
+    """Threads of a workgroup that do not wait for what others write."""
+    device = vulkan.device()
+    dispatch = tuning.opened(tuning.product(64, 64, 64), vulkan.target(), device="vulkan").find("matmul")
+    runner, small = tuning.ready(dispatch, device)
+    maker, erased = Maker(), []
+    runner.load("right", maker.make(small, SHARED))
+    assert runner.check("right") is None
+
+    def without_barriers(made, interface):
+        for barrier in find_ops(made, "spirv.ControlBarrier"):
+            erased.append(1)
+            barrier.operation.erase()
+        return frozenset()
+
+    monkeypatch.setattr(decorate, "_order_barriers", without_barriers)
+    runner.load("racing", maker.make(small, SHARED))
+    assert erased and runner.check("racing") is not None
+
+
+def test_writers_that_are_not_parted(monkeypatch):
+    """A race that most calls do not show: results must have the same bits in each."""
+    dispatch = tuning.opened(tuning.product()).find("matmul")
     runner, small = tuning.ready(dispatch, eyas.Device("local-task", threads=2))
-    compile_ = dispatch_compiler.LlvmCpu.compile
+    runner.load("it", Maker().make(small, None))
+    right, calls = runner._call, []
 
-    def racing(self, *arguments):
-        return replace(compile_(self, *arguments), grid=((4, 1),))
+    def sometimes_late(loaded, check):
+        results, problem = right(loaded, check)
+        calls.append(check)
+        if len(calls) == 3:  # within tolerance
+            results = [np.nextafter(np.asarray(one), np.float32(np.inf)) for one in results]
+        return results, problem
 
-    monkeypatch.setattr(dispatch_compiler.LlvmCpu, "compile", racing)
-    runner.load("racing", Maker().make(small, PLAIN))
-    # On a busy machine one thread may do all of it, one workgroup after the other: then it is right.
-    assert any(runner.check("racing") is not None for _ in range(40))
+    monkeypatch.setattr(runner, "_call", sometimes_late)
+    number, reason = runner.check("it")
+    assert number == 0 and "a race" in reason
 
 
 def test_what_is_written_beside_a_result(monkeypatch):
-    """A grid of one piece too many, whose last workgroup knows nothing of the end."""
     dispatch = tuning.opened(tuning.product(16, 37, 64)).find("matmul")
     runner, small = tuning.ready(dispatch, eyas.Device("local-task", threads=1))
-    made = Maker().make(small, None)
-    check = next(one for one in CHECKS if one.entry == "canvas")
-    runner.load("it", made)
-    (canvas,) = [array for array in runner.operands.call(check) if array.dtype == np.uint8]
-    canvas[17] ^= 1
-    monkeypatch.setattr(type(runner.operands), "call", lambda self, check: [*self.arguments(check.kind, 2), canvas])
+    runner.load("it", Maker().make(small, None))
+    draw = gate.draw_canvas
+
+    def touched(tensor):
+        canvas = draw(tensor)
+        canvas[gate.GUARD_BYTES - 3] ^= 1
+        return canvas
+
+    monkeypatch.setattr(gate, "draw_canvas", touched)
     number, reason = runner.check("it")
-    assert CHECKS[number].entry == "canvas" and "bytes before its result" in reason
+    assert CHECKS[number].entry == "canvas" and "2 bytes before its result" in reason
 
 
 def test_elements_that_are_not_written(monkeypatch):
