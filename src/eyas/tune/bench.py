@@ -20,7 +20,7 @@ from eyas.tune.trials import Candidate, Status, Trial
 
 BASELINE = "baseline"
 PLAIN = '#codegen.strategy<"loops", {}>'
-_TURNS = 8
+_TURNS = 24
 
 
 @dataclass(frozen=True)

@@ -127,17 +127,13 @@ class Confirmed:
     times: int
 
 
-def confirm(compare: Callable[[], Ratio], noise: Noise, times: int = 5) -> Confirmed:
+def confirm(compare: Callable[[], Ratio], noise: Noise, times: int = 6) -> Confirmed:
     """Compares afresh `times` times, since what was chosen as the best of many was also the luckiest: a gain exceeds
-    what equal code differs by, each time. Ends early at the first that does not."""
+    what equal code differs by, each time but one. Ends early at the second that does not."""
     found: list[Ratio] = []
-    for _ in range(times):
+    while len(found) < times and sum(one.estimate <= noise.threshold for one in found) < 2:
         found.append(compare())
-        if found[-1].estimate <= noise.threshold:
-            break
-    estimates = sorted(one.estimate for one in found)
-    middle = estimates[len(estimates) // 2] if len(estimates) % 2 else math.sqrt(
-        estimates[len(estimates) // 2 - 1] * estimates[len(estimates) // 2]
-    )  # fmt: skip
-    is_gain = len(found) == times and estimates[0] > noise.threshold
-    return Confirmed(is_gain, Ratio(estimates[0], middle, estimates[-1]), len(found))
+    logs = sorted(math.log(one.estimate) for one in found)
+    is_gain = len(found) == times and logs[1] > math.log(noise.threshold)
+    middle = (logs[(len(logs) - 1) // 2] + logs[len(logs) // 2]) / 2
+    return Confirmed(is_gain, Ratio(*map(math.exp, (logs[0], middle, logs[-1]))), len(found))

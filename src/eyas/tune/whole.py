@@ -35,7 +35,7 @@ GRAPH_CHOICES = (
     "pack-weights",
 )
 """Passes that decide what dispatches there are, and how data lies between them; each may be better left out."""
-_TURNS, _TURN_S, _MOST_CALLS = 6, 0.02, 20
+_TURNS, _TURN_S, _MOST_CALLS = 8, 0.02, 20
 _RTOL = 2e-3
 """Of the largest element: other fusions round in other places, and Winograd's tiles err by a few units more."""
 
@@ -88,7 +88,7 @@ class Whole:
     def noise(self) -> Noise:
         """What the model differs by from itself, loaded twice."""
         if self._noise is None:
-            self._noise = noise_of(lambda: self._compare(self.base, self.base), 3)
+            self._noise = noise_of(lambda: self._compare(self.base, self.base), 4)
         return self._noise
 
     def graph_choices(self, deadline: float, names: Sequence[str] = GRAPH_CHOICES) -> tuple[Choice, list[str]]:
@@ -201,7 +201,7 @@ class Whole:
         return f"{confirmed.ratio.estimate:.3f} x inside of the model, which is not beyond noise"
 
     def _confirm(self, one: Choice, other: Choice) -> Confirmed:
-        return confirm(lambda: self._compare(one, other), self.noise, 4)
+        return confirm(lambda: self._compare(one, other), self.noise, 5)
 
     def _compare(self, one: Choice, other: Choice) -> Ratio:
         modules = self._load(one), self._load(other)

@@ -35,7 +35,7 @@ class Machine:
         for name in ("a", "b"):
             self.load(name)
         self.speeds.update(a=self.speeds.get(one, 1.0), b=self.speeds.get(other, 1.0))
-        times = self.sample(["a", "b"], 8)
+        times = self.sample(["a", "b"], 24)
         return ratio_of(times["a"], times["b"])
 
 
@@ -58,7 +58,7 @@ def test_single_turns_that_went_wrong_have_no_weight():
 def test_a_slow_candidate_is_given_up_early():
     machine = Machine(0, {"slow": 0.4})
     timed = race(machine.sample, "base", "slow")
-    assert timed.status is Status.BEATEN and machine.turns <= 6
+    assert timed.status is Status.BEATEN and machine.turns < 20
     machine = Machine(0, {"good": 1.2})
     assert race(machine.sample, "base", "good", best=1.6).status is Status.BEATEN
 
@@ -98,7 +98,9 @@ def test_noise_is_the_largest_difference_of_equal_code():
     assert Noise(0.001).threshold == 1.01
 
 
-def test_a_gain_must_hold_each_time():
-    ratios = iter([1.2, 1.2, 1.01, 1.2, 1.2])
+def test_a_gain_must_hold_each_time_but_one():
+    ratios = iter([1.2, 1.01, 1.2, 1.2, 1.2, 1.2])
+    assert confirm(lambda: Ratio(1.0, next(ratios), 1.3), Noise(0.05)).is_gain
+    ratios = iter([1.2, 1.01, 1.2, 1.03, 1.2, 1.2])
     assert not confirm(lambda: Ratio(1.0, next(ratios), 1.3), Noise(0.05)).is_gain
     assert next(ratios) == 1.2  # the rest was not measured
