@@ -41,7 +41,7 @@ class RayFleet(Fleet):
 
     def __init__(self, maker: Maker, count: int = 0, seconds: float = 0.0, address: str = "") -> None:
         require("ray", "--workers ray")
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         self._ray, self._maker, self._seconds = ray, maker, seconds
         self._begun = not ray.is_initialized()

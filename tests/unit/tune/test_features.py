@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.tune.made import TARGET, candidates_of, product_facts
+from tests.unit.tune.simulated import TARGET, candidates_of, product_facts
 
 from eyas.ir import make_context, parse_module
 from eyas.targets import Target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 import pytest
-from tests.unit.tune.made import TARGET, candidates_of, cost_us, features, product_facts, trial_of
+from tests.unit.tune.simulated import TARGET, candidates_of, cost_us, features, product_facts, trial_of
 
 from eyas.errors import UsageError
 from eyas.tune.database import Database
