@@ -14,6 +14,7 @@ from eyas.cli.common import (
     INPUT_HELP,
     PRECISION_HELP,
     TARGET_HELP,
+    TUNING_HELP,
     VARIANT_HELP,
     choose_entry,
     make_inputs,
@@ -23,6 +24,8 @@ from eyas.cli.common import (
     show_grid,
     show_time,
 )
+
+from eyas.errors import UsageError
 
 if TYPE_CHECKING:
     from eyas.explain.report import Dispatch, Report
@@ -38,6 +41,7 @@ def command(
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
+    tuning_spec: Annotated[list[Path] | None, typer.Option(help=TUNING_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
@@ -49,10 +53,34 @@ def command(
             help="Time of each kernel, slowest first; `idle` is the part of it that workers waited for others.",
         ),
     ] = False,
+    dispatch: Annotated[
+        str, typer.Option(metavar="NAME", help="One dispatch of a model by itself, by its name or a part of it.")
+    ] = "",
+    cold: Annotated[
+        bool, typer.Option("--cold", help="With --dispatch: operands come from memory, not from a cache.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="All numbers as JSON.")] = False,
 ) -> None:
     """Measure a module: median, spread, and GFLOP/s where known."""
-    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant, precision=precision)
+    if dispatch or cold:
+        from eyas.cli.bench_dispatch import bench_dispatch
+
+        if per_dispatch or variant is not None or entry or not dispatch:
+            raise UsageError("--dispatch NAME runs one dispatch of a model: without --per-dispatch, --variant, --entry")
+        options = (target, precision, tuning_spec or (), threads, device)
+        report = bench_dispatch(module, input or [], *options, dispatch, cold, runs)
+        print_json(report) if json else print_dispatch(report)
+        return
+    loaded = open_module(
+        module,
+        device,
+        threads,
+        quiet=json,
+        target=target,
+        variant=variant,
+        precision=precision,
+        tuning_spec=tuning_spec,
+    )
     function = choose_entry(loaded, entry)
     inputs = make_inputs(input or [], loaded.functions[function].signature)
     times = measure(loaded, inputs, runs, function)
@@ -72,6 +100,16 @@ def command(
         print_json(report)
     else:
         _print(report)
+
+
+def print_dispatch(report: dict[str, Any]) -> None:
+    """What `--dispatch` measured, in three lines."""
+    print(f"{report['dispatch']} for {report['target']} on {report['device']}, {report['operands']} operands")
+    speed = f", {report['gflop_per_s']:.1f} GFLOP/s" if report["gflop_per_s"] else ""
+    median, least, low, high = (show_time(report[name]) for name in ("median_us", "min_us", "p5_us", "p95_us"))
+    print(f"median {median}, min {least}, 5 to 95 %: {low} to {high}, {report['runs']} runs{speed}, ", end="")
+    print(f"{report['gb_per_s']:.1f} GB/s; in the model {show_time(report['in_model_us'])}")
+    print(f"{report['strategy']} {report['knobs']}")
 
 
 def measure(module: Module, inputs: list[Any], runs: int | None, entry: str = "") -> list[float]:

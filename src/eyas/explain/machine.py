@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from eyas.errors import CallError, UsageError
-from eyas.explain.others import BUSY, OtherPrograms
+from eyas.targets.others import BUSY, OtherPrograms
 from eyas.knobs import cache_folder
 from eyas.runtime import Device
 

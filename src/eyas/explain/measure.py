@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from eyas.explain.machine import this_machine
-from eyas.explain.others import OtherPrograms
+from eyas.targets.others import OtherPrograms
 from eyas.explain.report import Report, make_report
 from eyas.runtime import Event, Module
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 
 from eyas.explain.graph import draw_graph
-from eyas.explain.others import BUSY
+from eyas.targets.others import BUSY
 from eyas.explain.report import Report
 from eyas.explain.roofline import draw_roofline
 from eyas.explain.timeline import draw_timeline

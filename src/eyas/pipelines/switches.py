@@ -32,6 +32,7 @@ WITHOUT = {
     "fold-index-ranges": "comparisons of indices with bounds that always hold are computed",
     "form-dispatches": "each op is a dispatch of its own",
     "deduplicate-executables": "each dispatch has an executable of its own",
+    "apply-tuning-spec": "tuning specs, given or shipped, decide nothing",
     "write-state-in-place": "new values of state are copied into it at the end of each call",
     "reuse-in-place": "a dispatch never writes over an operand",
     "plan-memory": "each intermediate has its own buffer",

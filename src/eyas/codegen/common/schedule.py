@@ -72,7 +72,9 @@ class Schedule:
 
     `packed` says which bindings lie in panels, and how wide these are: it describes memory that others have written.
     `staged` are bindings of which each block of lanes first copies its panel into the worker's scratch memory: only a
-    single nest may have them. `block` is how rows go through several nests; without it they go one by one.
+    single nest may have them. `block` is how rows go through several nests; without it they go one by one. With
+    `panels` 0, weights are not to be packed; `prefetch` is how many panels ahead of the one that is read memory is
+    asked for the next, 0 for none.
     """
 
     tiles: tuple[Tile, ...]
@@ -80,6 +82,8 @@ class Schedule:
     packed: tuple[Panels, ...] = ()
     staged: tuple[int, ...] = ()
     block: Block | None = None
+    panels: int = 1
+    prefetch: int = 1
 
     @property
     def packed_bindings(self) -> tuple[int, ...]:
@@ -102,12 +106,16 @@ class Schedule:
             entries["staged"] = _integers(self.staged)
         if self.block is not None:
             entries["block"] = _dictionary(nest=self.block.nest, rows=self.block.rows)
+        i64 = mlir.IntegerType.get_signless(64)
+        for name in ("panels", "prefetch"):
+            if getattr(self, name) != 1:
+                entries[name] = mlir.IntegerAttr.get(i64, getattr(self, name))
         return mlir.DictAttr.get(entries)
 
     @staticmethod
     def from_attribute(attribute: mlir.Attribute) -> Schedule:
         """Reads what `to_attribute` writes, and what people make of it; raises FieldError."""
-        fields = Fields(attribute, "", ("tiles", "grid", "packed", "staged", "block"))
+        fields = Fields(attribute, "", ("tiles", "grid", "packed", "staged", "block", "panels", "prefetch"))
         block = Fields(fields.entries["block"], "block", ("nest", "rows")) if "block" in fields.entries else None
         return Schedule(
             fields.items("tiles", _read_tile),
@@ -115,6 +123,8 @@ class Schedule:
             fields.items("packed", _read_panels),
             fields.integers("staged"),
             None if block is None else Block(block.integer("nest", 0), block.integer("rows")),
+            fields.integer("panels", 1),
+            fields.integer("prefetch", 1),
         )
 
 

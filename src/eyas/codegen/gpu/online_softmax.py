@@ -14,12 +14,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf
 
 from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.kernel import Nest
+from eyas.codegen.common.space import knob
 from eyas.codegen.gpu.attention_form import AttentionForm
 from eyas.codegen.gpu.held_tile import Held, HeldTile, Tile, in_registers
 from eyas.codegen.gpu.memory import Memory
@@ -38,30 +40,24 @@ from eyas.codegen.gpu.staged_tile import Operand, StagedTile, operands_of
 
 @dataclass(frozen=True)
 class AttentionKnobs:
-    threads: int
-    side: int
-    """Threads that share rows."""
-    splits: int
-    """Parts of a workgroup that share out the keys of its rows."""
-    rows: int
-    """Query rows of a thread."""
-    keys: int
-    """Keys of a thread in one block."""
-    depth: int
-    """Steps of the first product that are written out."""
-    staged: int
-    """Whether queries and keys pass through shared memory, `depth` steps at a time: 0 or 1."""
+    threads: int = knob("threads of a workgroup")
+    side: int = knob("threads that share rows")
+    splits: int = knob("parts of a workgroup that share out the keys of its rows")
+    rows: int = knob("query rows of a thread")
+    keys: int = knob("keys of a thread in one block")
+    depth: int = knob("steps of the first product that are written out")
+    staged: int = knob("1: queries and keys pass through shared memory, `depth` steps at a time")
 
     @property
-    def teams(self) -> int:
+    def teams(self) -> Any:
         return self.threads // self.side // self.splits
 
     @property
-    def row_block(self) -> int:
+    def row_block(self) -> Any:
         return self.teams * self.rows
 
     @property
-    def key_block(self) -> int:
+    def key_block(self) -> Any:
         return self.side * self.keys
 
 
@@ -274,7 +270,7 @@ class OnlineSoftmax:
         return self.at.constant(self.element, number)
 
 
-def columns_of_thread(form: AttentionForm, knobs: AttentionKnobs) -> int:
+def columns_of_thread(form: AttentionForm, knobs: AttentionKnobs) -> Any:
     """Columns of the result that each thread of a team has."""
     return -(-form.width // knobs.side)
 

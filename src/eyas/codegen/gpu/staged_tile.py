@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
@@ -270,11 +271,11 @@ class Stage:
             scf.YieldOp([])
 
 
-def _line(extent: int) -> int:
+def _line(extent: Any) -> Any:
     return extent + _PAD
 
 
-def staged_elements(depth: int, extent: int) -> int:
+def staged_elements(depth: Any, extent: Any) -> Any:
     """Elements of shared memory for one operand."""
     return depth * _line(extent)
 
