@@ -191,9 +191,9 @@ def _last_session(database: Database, seconds: float, paths: list[Path]) -> tupl
 
 
 def _report(database: Database, path: Path) -> None:
-    from eyas.tune.report import make_page
+    from eyas.tune.report import write_report
 
-    path.write_text(make_page(database))
+    write_report(database, path)
     note(f"wrote {path}")
 
 

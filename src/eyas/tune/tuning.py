@@ -153,7 +153,7 @@ def _run(
     )
     plan = Plan(left, wish.seed, wish.trials, setting=setting)
     target = driver.only_target(model.request)
-    order = make_order(wish.order, database, wish.seed)
+    order = make_order(wish.order, database, wish.seed, session)
     with ExitStack() as stack:
         compilers = stack.enter_context(Compilers(wish.workers))
         runners = [
