@@ -208,3 +208,58 @@ def test_a_session_that_was_killed_twenty_times_goes_on(tmp_path):
     for seed in range(10):
         (tmp_path / str(seed)).mkdir()
         killed_and_resumed(tmp_path / str(seed), 2, seed)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def eyas_command(*arguments, fails: bool = False) -> str:
+    done = subprocess.run([sys.executable, "-m", "eyas", *map(str, arguments)], capture_output=True, text=True)
+    assert (done.returncode != 0) == fails, done.stderr
+    return done.stderr if fails else done.stdout
+
+
+def test_the_command_tunes_resumes_and_merges(tmp_path):
+    import onnx
+
+    path, spec, database = tmp_path / "m.onnx", tmp_path / "m.spec.mlir", tmp_path / "trials.db"
+    onnx.save(tuning.product(), path)
+    options = ("--database", database, "-o", spec, "--json")
+    few = (
+        "--budget",
+        "60s",
+        "--trials",
+        2,
+        "--dispatches",
+        "matmul",
+        "--threads",
+        1,
+        "--no-graph",
+        "--order",
+        "random",
+    )
+    first = json.loads(eyas_command("tune", path, *few, *options))
+    assert first["dispatches"][0]["trials"] == 2 and spec.exists()
+    again = json.loads(eyas_command("tune", "--resume", "--budget", "60s", *options))
+    assert again["session"] == first["session"] and again["dispatches"][0]["trials"] == 2
+    eyas_command("tune", "--merge", spec, spec, "-o", tmp_path / "both.mlir")
+    eyas_command("compile", path, "--tuning-spec", tmp_path / "both.mlir", "-o", tmp_path / "m.eyas")
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (("--budget", "soon", "m.onnx"), "give a time such as 90s, 20m or 2h"),
+        ((), "give one model to tune, got 0"),
+        (("--merge", "a.mlir"), "--merge needs two specs or more"),
+        (("none.onnx",), "no such file: 'none.onnx'"),
+    ],
+)
+def test_the_command_teaches(arguments, said, capsys, monkeypatch, tmp_path):
+    from eyas.cli.app import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EYAS_TUNE_DATABASE", str(tmp_path / "trials.db"))
+    with pytest.raises(SystemExit) as ended:
+        main(["tune", *arguments])
+    assert ended.value.code in (1, 2) and said in capsys.readouterr().err

@@ -24,7 +24,6 @@ from eyas.cli.common import (
     show_grid,
     show_time,
 )
-
 from eyas.errors import UsageError
 
 if TYPE_CHECKING:

@@ -246,17 +246,18 @@ def _print(tuned: Tuned, model: Path, output: Path) -> None:
         in_model = row["in_model_before_us"] is not None and row["gain"] is not None
         before = row["in_model_before_us"] if in_model else row["us"]
         after = row["in_model_after_us"] if in_model else row["us"] / row["gain"] if row["us"] and row["gain"] else None
-        rows.append((
-            f"{row['share']:.1%}", row["trials"], show_time(before) if before else "", show_time(after) if after else "",
-            f"{before / after:.2f} x" if before and after else "", row["dispatch"], row["schedule"] or "",
-        ))  # fmt: skip
+        times = [show_time(us) if us else "" for us in (before, after)]
+        gain = f"{before / after:.2f} x" if before and after else ""
+        rows.append((f"{row['share']:.1%}", row["trials"], *times, gain, row["dispatch"], row["schedule"] or ""))
     print_table(rows, numbers=range(5))
     print()
     for text in kept.dropped:
         print(f"not kept: {text}")
     if kept.choice.entries or kept.ratio.estimate != 1:
         low, estimate, high = kept.ratio.as_tuple()
-        print(f"{model}: {estimate:.3f} x as fast ({low:.3f} to {high:.3f}; equal code differs by {kept.noise.level:.1%})")
+        print(
+            f"{model}: {estimate:.3f} x as fast ({low:.3f} to {high:.3f}; equal code differs by {kept.noise.level:.1%})"
+        )
     else:
         print(f"{model}: nothing is faster beyond noise (equal code differs by {kept.noise.level:.1%})")
     wrong = sum(row["wrong"] + row["crashed"] for row in tuned.rows)

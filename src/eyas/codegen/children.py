@@ -171,8 +171,8 @@ class ChildDied(Exception):
 
 
 class Child:
-    """A process that compiles what it is sent, and loads the module of its argument before it is asked. Only the process that
-    started it may use it. `program` is what it runs, a module that calls `worker.serve`."""
+    """A process that compiles what it is sent, and loads the module of its argument before it is asked. Only the
+    process that started it may use it. `program` is what it runs, a module that calls `worker.serve`."""
 
     def __init__(self, *arguments: str, program: str = "eyas.codegen.worker") -> None:
         self.owner, self.jobs = os.getpid(), 0

@@ -86,7 +86,9 @@ class Tolerance:
         eps, inner = _EPS[dtype], max(min(_EPS[dtype], _EPS["f32"]), self.narrowest)
         if kind is Kind.EXACT and self.is_exact:
             return 2 * eps * magnitude + 16 * min(eps, _EPS["f32"]) * scale
-        return 4 * eps * magnitude + (16 + 2 * np.sqrt(self.length)) * min(eps, inner) * scale + 4 * self.narrowest * scale
+        return (
+            4 * eps * magnitude + (16 + 2 * np.sqrt(self.length)) * min(eps, inner) * scale + 4 * self.narrowest * scale
+        )
 
 
 def length_of(flops: int | None, operands: Sequence[Tensor], results: Sequence[Tensor]) -> int:
@@ -130,7 +132,7 @@ def compare(got: np.ndarray, expected: np.ndarray, dtype: str, tolerance: Tolera
     lost = finite & ~np.isfinite(got)
     if lost.any():
         place = _place(lost)
-        return f"{int(lost.sum())} of {got.size} elements are {got[place]} where plain loops give numbers, first at {list(place)}"
+        return f"{int(lost.sum())} of {got.size} elements are {got[place]} where plain loops give numbers, as {list(place)}"
     if kind is Kind.NOT_FINITE:
         hidden = ~finite & np.isfinite(got)
         if hidden.any():
@@ -156,4 +158,3 @@ def _worst(difference, wrong, got, expected, allowed) -> str | None:  # noqa: AN
 
 def _place(mask: np.ndarray) -> tuple[int, ...]:
     return tuple(int(one) for one in np.unravel_index(int(np.argmax(mask)), mask.shape))
-

@@ -1,4 +1,4 @@
-"""What is kept of a candidate that is wrong or ended a process: a folder from which it can be compiled and run again."""
+"""What is kept of a candidate that is wrong or ended a process: a folder to compile and run it from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that runs candidates, and may die of one: `python -m eyas.tune.runner DEVICE THREADS`, and its owner's side.
+"""A process that runs candidates, and may die of one: `python -m eyas.tune.runner DEVICE THREADS`, and its owner.
 
 One for each device: several run side by side, and each compares with its own baseline.
 """

@@ -235,7 +235,9 @@ class Runner:
         results = list(results) if isinstance(results, tuple | list) else [results]
         if check.entry != CANVAS:
             return results, None
-        cut = [gate.cut_canvas(np.asarray(one), tensor) for one, tensor in zip(results, self.operands.results, strict=True)]
+        cut = [
+            gate.cut_canvas(np.asarray(one), tensor) for one, tensor in zip(results, self.operands.results, strict=True)
+        ]
         return [one for one, _ in cut], next((problem for _, problem in cut if problem), None)
 
     def _fails(
@@ -294,4 +296,3 @@ def _aligned(array: np.ndarray) -> np.ndarray:
     placed = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     placed[...] = array
     return placed
-

@@ -1,8 +1,8 @@
 """Which of two is faster, on a machine that does other things too.
 
 Both run in turns, in random order, so that whatever disturbs one disturbs the other; each turn gives a ratio of times.
-The estimate is the Hodges-Lehmann one, and its interval that of Wilcoxon's signed ranks: neither assumes anything of the
-noise but that it is symmetric, and single turns that went wrong have no weight.
+The estimate is the Hodges-Lehmann one, and its interval that of Wilcoxon's signed ranks: neither assumes anything of
+the noise but that it is symmetric, and single turns that went wrong have no weight.
 
 A ratio is the baseline's time over the candidate's: above 1 is faster.
 """

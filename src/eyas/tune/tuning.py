@@ -1,4 +1,4 @@
-"""From a model to a tuning spec: graph-level choices, then each dispatch by itself, then winners inside of the model."""
+"""From a model to a tuning spec: graph-level choices, then each dispatch by itself, then winners in the model."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Wish:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Wish:
-        known = {name: tuple(one) if isinstance(one, list) else one for name, one in data.items()}
+        known: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in data.items()}
         return Wish(**{name: one for name, one in known.items() if name in Wish.__dataclass_fields__})
 
 

@@ -253,9 +253,7 @@ class Whole:
     def _result(self, choice: Choice) -> driver.Result:
         if choice not in self._results:
             specs = (SpecSource("<tuned>", choice.spec.text()),) if choice.entries else ()
-            request = replace(
-                self._request, disable=choice.disable, tuning_specs=(*specs, *self._request.tuning_specs)
-            )
+            request = replace(self._request, disable=choice.disable, tuning_specs=(*specs, *self._request.tuning_specs))
             self._results[choice] = driver.compile(request, replace(self._services or Services(), watchers=()))
         return self._results[choice]
 
