@@ -27,6 +27,7 @@ from eyas.tune.search import Search
 from eyas.tune.spec import Entry, Spec, match_of, name_of
 from eyas.tune.trials import Status
 from eyas.tune.tuning import Wish, tune
+from eyas.tune.whole import Whole
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,14 +78,14 @@ def test_a_model_becomes_faster(tmp_path):
     assert fast.manifest["provenance"]["tuning"][0]["used"]
 
 
-def test_graph_choices_are_compared_in_the_model(tmp_path):
+def test_graph_choices_are_compared_in_the_model():
     request = Request(tuning.product(), targets=(Target.parse("vmvx"),))
-    wish = Wish(20.0, trials=1, order="random", dispatches=("softmax",), threads=1)
-    with Database(tmp_path / "trials.db", compiler="a test") as database:
-        tuned = tune(request, inputs, wish, database)
-    # There is no convolution, no attention: most passes change nothing.
-    assert any("without winograd: it changes nothing" in text for text in tuned.kept.dropped)
-    assert tuned.spec.header["target"] == "vmvx:cores=2" or tuned.spec.header["target"].startswith("vmvx")
+    x = np.random.default_rng(0).standard_normal((12, 37)).astype(np.float32)
+    whole = Whole(request, (x,), "local-task", 1)
+    best, dropped = whole.graph_choices(float("inf"), ("winograd", "form-dispatches"))
+    assert dropped[0] == "without winograd: it changes nothing"  # there is no convolution
+    assert "form-dispatches" in best.disable or "inside of the model" in dropped[1]
+    assert whole.graph_choices(0.0, ("winograd",)) == (whole.base, ["winograd: not tried, the time was over"])
 
 
 # --- sessions on devices ----------------------------------------------------------------------------------------------

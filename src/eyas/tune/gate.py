@@ -132,7 +132,8 @@ def compare(got: np.ndarray, expected: np.ndarray, dtype: str, tolerance: Tolera
     lost = finite & ~np.isfinite(got)
     if lost.any():
         place = _place(lost)
-        return f"{int(lost.sum())} of {got.size} elements are {got[place]} where plain loops give numbers, as {list(place)}"
+        count = f"{int(lost.sum())} of {got.size} elements"
+        return f"{count} are {got[place]} where plain loops give numbers, first at {list(place)}"
     if kind is Kind.NOT_FINITE:
         hidden = ~finite & np.isfinite(got)
         if hidden.any():
