@@ -64,14 +64,16 @@ def main() -> None:
     tables = [one for path in sorted(options.tables.glob("*.jsonl")) for one in read_table(path)]
     if not tables:
         raise SystemExit(f"no tables in {options.tables}; python benchmarks/tune_tables.py makes them")
-    started, numbers = time.monotonic(), []
+    started, numbers, learned = time.monotonic(), [], {}
     for one in tables:
         counts = {order: [] for order in ("random", "heuristic", "learned")}
-        known = examples([other for other in tables if other.model != one.model])
+        if one.model not in learned:
+            known = examples([other for other in tables if other.model != one.model])
+            learned[one.model] = [Learned(known, seed) for seed in range(options.seeds)]
         for seed in range(options.seeds):
             counts["random"].append(trials_until_near(Random(seed), one))
             counts["heuristic"].append(trials_until_near(Heuristic(seed), one))
-            counts["learned"].append(trials_until_near(Learned(known, seed), one))
+            counts["learned"].append(trials_until_near(learned[one.model][seed].fresh(), one))
         numbers.append(
             {"model": one.model, "target": one.target, "dispatch": one.name, "points": len(one.trials)} | counts
         )
