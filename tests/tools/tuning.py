@@ -51,3 +51,17 @@ def ready(dispatch: Dispatch, device, cold: bool = False) -> tuple[Runner, Small
     plain = Small.of(dispatch, operands.copies, target=Target.parse("llvm-cpu"))
     runner.learn(Maker().make(plain, PLAIN))
     return runner, Small.of(dispatch, operands.copies)
+
+
+def drawn(space, seed: int, *, near=None):
+    """Points of a space by chance: what the solver does, without Z3."""
+    random, seen = np.random.default_rng(seed), set()
+    for _ in range(20_000):
+        point = {knob.name: int(random.choice(knob.domain)) for knob in space.knobs}
+        if near is not None:
+            kept = random.random(len(point)) < 0.7
+            point |= {name: near[name] for name, stays in zip(point, kept, strict=True) if stays and name in near}
+        key = tuple(point.values())
+        if key not in seen and space.problem(point) is None:
+            seen.add(key)
+            yield point

@@ -191,9 +191,9 @@ def _last_session(database: Database, seconds: float, paths: list[Path]) -> tupl
 
 
 def _report(database: Database, path: Path) -> None:
-    from eyas.tune.report import make_page
+    from eyas.tune.report import write_report
 
-    path.write_text(make_page(database))
+    write_report(database, path)
     note(f"wrote {path}")
 
 
@@ -212,22 +212,15 @@ def _merge(paths: list[Path], output: Path | None) -> None:
 
 
 def _show(request: Request, arrays: Any, shown: str, dumped: str, device: Any, threads: int | None) -> None:
-    from eyas.codegen.backends import backend_of
     from eyas.ir import mlir
     from eyas.tune.dispatches import open_model
-    from eyas.tune.smt import show_space, smt_text
+    from eyas.tune.show import dump_constraints, show_space
 
     model = open_model(request, arrays, device[0] if device else None, threads, runs=1)
     dispatch = model.find(shown or dumped)
     with dispatch.function.operation.context, mlir.Location.unknown():
-        backend = backend_of(dispatch.target)
-        spaces, reasons = backend.spaces(dispatch.function, dispatch.target, frozenset(request.disable))
-    for space in spaces.values():
-        print(smt_text(space) if dumped else show_space(space))
-    if shown:
-        print(dispatch)
-        for reason in reasons:
-            print(f"does not apply: {reason}")
+        show = show_space if shown else dump_constraints
+        print(show(dispatch.function, dispatch.target, frozenset(request.disable)))
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 Loaded into a context by those who read specs, and not with the other dialects.
 """
 
+from collections.abc import Mapping
+
 from torch_mlir import ir as mlir
 
 from eyas.ir.dialect import Dialect, Operand, Result
@@ -29,17 +31,16 @@ def matches(op: mlir.OpView, payload: mlir.Operation) -> bool:
     """Whether all that a `tuning.match` says is true of an op. An op without facts is not what a dispatch is about."""
     if FACTS not in payload.attributes:
         return False
-    facts = mlir.DictAttr(payload.attributes[FACTS])
-    return all(
-        named.name == "target"  # was looked at when the spec was read
-        or (named.name in facts and _holds(named.attr, facts[named.name]))
-        for named in _attributes(op)
-    )
-
-
-def _attributes(op: mlir.OpView) -> list[mlir.NamedAttribute]:
     attributes = op.operation.attributes
-    return [attributes[number] for number in range(len(attributes))]
+    said = {one.name: one.attr for one in (attributes[number] for number in range(len(attributes)))}
+    return true_of(said, mlir.DictAttr(payload.attributes[FACTS]))
+
+
+def true_of(said: Mapping[str, mlir.Attribute], facts: mlir.DictAttr) -> bool:
+    """Whether facts are as an entry says; its target was looked at when the spec was read."""
+    return all(
+        name == "target" or (name in facts and _holds(attribute, facts[name])) for name, attribute in said.items()
+    )
 
 
 def _holds(wanted: mlir.Attribute, found: mlir.Attribute) -> bool:

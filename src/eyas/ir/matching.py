@@ -67,12 +67,15 @@ def pairs_of(choice: mlir.OpView) -> list[tuple[str, str]]:
 
 
 def set_pairs(choice: mlir.OpView, pairs: list[tuple[str, str]]) -> None:
+    """Gives a choice other matchers and actions; it then looks at the op that it is given, too."""
+    choice.attributes["restrict_root"] = mlir.UnitAttr.get()
     for key, names in zip(("matchers", "actions"), zip(*pairs, strict=True), strict=True):
         choice.attributes[key] = mlir.ArrayAttr.get([mlir.FlatSymbolRefAttr.get(name) for name in names])
 
 
-def outline_matchers(program: mlir.OpView, name: str, test: str) -> None:
-    """Calls each op of a name, as an op named `test` with the same attributes, through a sequence of its own."""
+def outline_matchers(program: mlir.OpView, name: str, test: str, payload: Sequence[str]) -> None:
+    """Calls each op of a name, as an op named `test` with the same attributes, through a sequence of its own; only for
+    payload of these names, because the interpreter also comes to what is inside of an op."""
     block = program.operation.regions[0].blocks[0]
     for sequence_name, sequence in sequences_of(program).items():
         own = [op.operation for op in body_of(sequence).operations if op.operation.name == name]
@@ -86,6 +89,8 @@ def outline_matchers(program: mlir.OpView, name: str, test: str) -> None:
                     told = mlir.Operation.create(test, [AnyParam.get()], operands, said)
                     transform.YieldOp(list(told.results))
             with mlir.InsertionPoint(op), op.location:
+                names = mlir.ArrayAttr.get([mlir.StringAttr.get(one) for one in payload])
+                transform.MatchOperationNameOp(op.operands[0], names)
                 told = _include(outlined, [op.operands[0]], [AnyParam.get()])
                 one = transform.ParamConstantOp(AnyParam.get(), _integer(1)).result
                 transform.MatchParamCmpIOp(told.results[0], one, transform.MatchCmpIPredicate.eq)
@@ -109,9 +114,11 @@ def note_number(program: mlir.OpView, action: str, number: int, attribute: str) 
     return name
 
 
-def interpret(program: mlir.OpView, payload: mlir.OpView) -> None:
+def interpret(program: mlir.OpView, payload: mlir.Operation) -> None:
     """Runs a program on an op; raises ValueError with what the interpreter says when it cannot go on."""
-    interpreter.apply_named_sequence(payload, sequences_of(program)[ENTRANCE], program)
+    options = interpreter.TransformOptions()
+    options.expensive_checks = False  # of handles that are used after they were consumed: matchers consume none
+    interpreter.apply_named_sequence(payload, sequences_of(program)[ENTRANCE], program, options)
 
 
 def body_of(sequence: mlir.OpView) -> mlir.Block:

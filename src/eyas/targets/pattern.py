@@ -66,7 +66,7 @@ def _split(pattern: str) -> tuple[str, list[str], list[str]]:
     """The backend, the names after it and what is said of features and numbers."""
     backend, _, rest = pattern.strip().partition(":")
     names = []
-    while rest and not looks_like_options(rest):
+    while rest and not looks_like_options(rest.partition(":")[0]):
         name, _, rest = rest.partition(":")
         names.append(name)
     return backend, names, rest.split(",") if rest else []

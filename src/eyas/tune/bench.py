@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from eyas.tune.trials import Candidate, Status, Trial
 BASELINE = "baseline"
 PLAIN = '#codegen.strategy<"loops", {}>'
 _TURNS = 24
+_HOPELESS = 3.0
+"""A candidate whose first calls take so much longer than the best is not compared any further."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Bench:
         self._made: dict[str, Made] = {BASELINE: compilers.compile_one(self._small)}
         self._codes: dict[str, Trial] = {}
         self._best = 1.0
+        self._us = float("inf")
 
     @property
     def baseline(self) -> Made:
@@ -65,7 +69,7 @@ class Bench:
     def check_baseline(self) -> str | None:
         """How the default schedule misses plain loops, or None: then nothing can be said of others."""
         failed = self._runners[0].check(BASELINE)
-        return failed[1] if failed is not None else None
+        return failed[1] if isinstance(failed, tuple) else None
 
     def remember(self, trial: Trial) -> None:
         """A trial whose code need not be run again."""
@@ -75,12 +79,13 @@ class Bench:
             self._best = max(self._best, trial.ratio[0])
 
     def baseline_us(self) -> float:
-        times = self._runners[0].sample([BASELINE], _TURNS)[BASELINE]
-        return sorted(times)[len(times) // 2]
+        times = self._runners[0].sample([BASELINE], _TURNS, self._setting.seconds)[BASELINE]
+        self._us = sorted(times)[len(times) // 2]
+        return self._us
 
-    def try_all(self, candidates: Sequence[Candidate]) -> Iterator[Trial]:
+    def try_all(self, candidates: Sequence[Candidate], deadline: float = float("inf")) -> Iterator[Trial]:
         """What becomes of each candidate, as it becomes known. All are compiled before the first is timed, so that
-        nothing of ours runs beside it; several devices then take turns."""
+        nothing of ours runs beside it; several devices then take turns. None is begun after the deadline."""
         made: dict[int, Made] = {}
         first_of: dict[str, int] = {self.baseline.code: -1}
         twins: list[int] = []
@@ -97,11 +102,12 @@ class Bench:
             else:
                 first_of[code] = number
                 todo.append(number)
-        for trial in self._run_all([(candidates[number], made[number]) for number in todo]):
+        for trial in self._run_all([(candidates[number], made[number]) for number in todo], deadline):
             self.remember(trial)
             yield trial
         for number in twins:
-            yield self._twin(candidates[number], made[number])
+            if made[number].code in self._codes or made[number].code == self.baseline.code:
+                yield self._twin(candidates[number], made[number])
 
     def noise(self) -> Noise:
         """A/A: what the same code differs by when it is loaded twice."""
@@ -114,33 +120,38 @@ class Bench:
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
-    def _run_all(self, work: Sequence[tuple[Candidate, Made]]) -> Iterator[Trial]:
-        count = len(self._runners)
-        if count == 1:
-            for candidate, made in work:
-                yield self._run(candidate, made, self._runners[0])
+    def _run_all(self, work: Sequence[tuple[Candidate, Made]], deadline: float) -> Iterator[Trial]:
+        def lane(number: int) -> Iterator[Trial]:
+            for candidate, made in work[number :: len(self._runners)]:
+                if time.monotonic() < deadline:
+                    yield self._run(candidate, made, self._runners[number])
+
+        if len(self._runners) == 1:
+            yield from lane(0)
             return
-        with ThreadPoolExecutor(count) as pool:
-            lanes = [work[number::count] for number in range(count)]
-            futures = [
-                pool.submit(lambda lane=lane, runner=runner: [self._run(*one, runner) for one in lane])
-                for lane, runner in zip(lanes, self._runners, strict=True)
-            ]
-            for future in futures:
-                yield from future.result()
+        with ThreadPoolExecutor(len(self._runners)) as pool:
+            for trials in pool.map(lambda number: list(lane(number)), range(len(self._runners))):
+                yield from trials
 
     def _run(self, candidate: Candidate, made: Made, runner: RunnerProcess) -> Trial:
         name = "candidate"
         trial = Trial(candidate, runner.label, Status.TIMED, compile_s=made.seconds, code=made.code)
         try:
             runner.load(name, made)
-            if (failed := runner.check(name)) is not None:
+            failed = runner.check(name, _HOPELESS * self._us / self._best)
+            if isinstance(failed, float):
+                ratio = self._us / failed
+                numbers = {"us": failed, "baseline_us": self._us, "ratio": (ratio / 2, ratio, ratio * 2)}
+                return replace(trial, status=Status.BEATEN, reason="far slower in its first calls", **numbers)
+            if failed is not None:
                 number, reason = failed
                 folder = self._keep(candidate, Status.WRONG, reason, "", number, runner.evidence(number))
                 return replace(trial, status=Status.WRONG, reason=reason, reproducer=str(folder))
+            seconds = self._setting.seconds
             timed = race(
-                runner.sample, BASELINE, name, self._best, self._setting.narrow, self._setting.seconds
-            )
+                lambda names, turns: runner.sample(names, turns, seconds),
+                BASELINE, name, self._best, self._setting.narrow, seconds,
+            )  # fmt: skip
             runner.drop(name)
         except RunnerDied as died:
             folder = self._keep(candidate, died.status, died.reason, died.said)
@@ -166,7 +177,7 @@ class Bench:
         names = ("one", "other")
         for name, made in zip(names, (one, other), strict=True):
             runner.load(name, made)
-        times = runner.sample(names, _TURNS)
+        times = runner.sample(names, _TURNS, self._setting.seconds)
         for name in names:
             runner.drop(name)
         return ratio_of(times["one"], times["other"])

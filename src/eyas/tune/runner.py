@@ -99,14 +99,14 @@ class RunnerProcess:
         self._stays.pop(name, None)
         self._ask("drop", (name,), CHECK_S)
 
-    def check(self, name: str) -> tuple[int, str] | None:
-        return self._ask("check", (name,), CHECK_S)
+    def check(self, name: str, most_us: float = float("inf")) -> tuple[int, str] | float | None:
+        return self._ask("check", (name, most_us), CHECK_S)
 
     def evidence(self, number: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
         return self._ask("evidence", (number,), CHECK_S)
 
-    def sample(self, names: Sequence[str], turns: int) -> dict[str, list[float]]:
-        return self._ask("sample", (list(names), turns), SAMPLE_S)
+    def sample(self, names: Sequence[str], turns: int, seconds: float = 10.0) -> dict[str, list[float]]:
+        return self._ask("sample", (list(names), turns, seconds), SAMPLE_S)
 
     def calls(self, name: str, count: int) -> list[float]:
         return self._ask("calls", (name, count), SAMPLE_S)

@@ -13,7 +13,7 @@ from typing import Any
 from torch_mlir import ir as mlir
 
 from eyas.codegen.backends import backend_of
-from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.analysis import analysis_of
 from eyas.codegen.common.space import Space
 from eyas.codegen.common.strategies.base import Strategy
 from eyas.dialects import codegen
@@ -47,7 +47,7 @@ class Search:
         self.dispatch, self._draw, self._propose, self._seed = dispatch, draw, propose, seed
         self.backend = backend_of(dispatch.target)
         with dispatch.function.operation.context, mlir.Location.unknown():
-            self.found = Analysis.of(dispatch.function, dispatch.target.near_bytes)
+            self.found = analysis_of(dispatch.function, {}, dispatch.target.near_bytes)
             chosen, _ = self.backend.select(dispatch.function, dispatch.target, disabled, self.found)
             self.baseline = self._candidate(chosen)
             if spaces is None:

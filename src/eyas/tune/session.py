@@ -171,7 +171,7 @@ class Session:
             else:
                 fresh.append(number)
         numbers = {key_of(candidates[number]): number for number in fresh}
-        for trial in bench.try_all([candidates[number] for number in fresh]):
+        for trial in bench.try_all([candidates[number] for number in fresh], self._deadline):
             trial = replace(trial, order=self._order_name)
             self.database.add(self.name, trial)
             tried[numbers[key_of(trial.candidate)]] = trial

@@ -206,14 +206,14 @@ module attributes {{transform.with_named_sequence{noted}}} {{
     transform.yield
   }}
 
-  transform.named_sequence @{main}(%dispatch: !transform.any_op) {{
+  transform.named_sequence @{main}(%op: !transform.any_op) {{
 {choice}    transform.yield
   }}
 }}
 """
 
 _CHOICE = """\
-    %done = transform.foreach_match in %dispatch
+    %done = transform.foreach_match restrict_root in %op
 {pairs}
       : (!transform.any_op) -> !transform.any_op
 """

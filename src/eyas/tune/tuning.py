@@ -28,8 +28,8 @@ from eyas.tune.dispatches import Dispatch, Model, open_model
 from eyas.tune.order import make_order
 from eyas.tune.runner import RunnerProcess
 from eyas.tune.running import last_cache_bytes
+from eyas.tune.search import Draw
 from eyas.tune.session import Listener, Plan, Session, State, reproducers_beside
-from eyas.tune.solver import points
 from eyas.tune.spec import Entry, Spec, name_of
 from eyas.tune.timing import Noise, Ratio
 from eyas.tune.whole import Choice, Kept, Whole
@@ -102,8 +102,12 @@ def tune(
     listener: Listener | None = None,
     services: Services | None = None,
     description: str = "",
+    draw: Draw | None = None,
 ) -> Tuned:
-    """Tunes a model for its one target. `make_inputs` gives the arrays of a call for a signature."""
+    """Tunes a model for its one target. `make_inputs` gives the arrays of a call for a signature; `draw` what points
+    are drawn with, by default the solver."""
+    if draw is None:
+        from eyas.tune.solver import points as draw
     heard = _Notes(listener or Listener())
     begin = time.monotonic()
     target = driver.only_target(request)
@@ -122,7 +126,7 @@ def tune(
         heard.on_note("interrupted: graph-level choices are as they were")
     if base != whole.base:
         model = open_model(replace(request, disable=base.disable), make_inputs, devices[0], wish.threads, services)
-    states = _run(model, wish, devices, database, session, heard, base, begin)
+    states = _run(model, wish, devices, database, session, heard, base, begin, draw)
     entries = [entry_of(one) for one in sorted(states, key=_saved, reverse=True) if one.winner is not None]
     try:
         kept = whole.combine(base, entries, begin + wish.seconds)
@@ -144,6 +148,7 @@ def _run(
     listener: Listener,
     base: Choice,
     begin: float,
+    draw: Draw,
 ) -> list[State]:
     left = wish.seconds * (1 - _WHOLE_SHARE) - (time.monotonic() - begin)
     setting = Setting(
@@ -153,14 +158,14 @@ def _run(
     )
     plan = Plan(left, wish.seed, wish.trials, setting=setting)
     target = driver.only_target(model.request)
-    order = make_order(wish.order, database, wish.seed)
+    order = make_order(wish.order, database, wish.seed, session)
     with ExitStack() as stack:
         compilers = stack.enter_context(Compilers(wish.workers))
         runners = [
             stack.enter_context(RunnerProcess(name, wish.threads, device_label(name, wish.threads))) for name in devices
         ]
         running = Session(
-            session, chosen(model, wish.dispatches), plan, database, compilers, runners, order, points, listener,
+            session, chosen(model, wish.dispatches), plan, database, compilers, runners, order, draw, listener,
             potential_of(model, target),
         )  # fmt: skip
         return running.run()

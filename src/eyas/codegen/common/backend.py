@@ -9,7 +9,7 @@ from typing import Any
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.analysis import Analysis, analysis_of
 from eyas.codegen.common.fields import FieldError
 from eyas.codegen.common.space import Space
 from eyas.codegen.common.strategies.base import Strategy
@@ -111,7 +111,7 @@ class Backend(ABC):
     ) -> tuple[dict[str, Space], list[str]]:
         """What can be chosen for a dispatch: the space of every strategy that can lower it, in the order in which they
         are asked by default, and why the others cannot. Which of them it is, is a choice as well."""
-        found = Analysis.of(function, target.near_bytes) if found is None else found
+        found = analysis_of(function, {}, target.near_bytes) if found is None else found
         spaces: dict[str, Space] = {}
         rejected = found.reasons
         for strategy in self.strategies:
@@ -134,7 +134,7 @@ class Backend(ABC):
         found: Analysis | None = None,
     ) -> Strategy | str:
         """The choice that a point of a strategy's space is, or why it cannot be made."""
-        found = Analysis.of(function, target.near_bytes) if found is None else found
+        found = analysis_of(function, {}, target.near_bytes) if found is None else found
         kind = next((one for one in self.strategies if one.name == strategy), None)
         if kind is None:
             return f"there is no strategy '{strategy}'; there are {', '.join(one.name for one in self.strategies)}"

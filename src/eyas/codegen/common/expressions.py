@@ -8,7 +8,8 @@ to count.
     width, vectors = Var("width"), Var("vectors")
     (width * vectors <= 64) & power_of_two(width)
 
-Divisors must be positive; then division rounds down, in Python as in solvers.
+Divisors must be positive; then division rounds down, in Python as in solvers. A divisor of 0 is for another constraint
+to exclude, whatever the quotient then is.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
+    "//": lambda a, b: a // b if b else 0,
+    "%": lambda a, b: a % b if b else a,
     "min": min,
     "max": max,
 }

@@ -45,17 +45,18 @@ class ApplyTuningSpec(TargetedPass):
         sources = [*map(SpecSource.read, self.spec), *self.specs]
         if not sources:
             return
-        records = [_Record(SpecProgram.read(source, self.target, module.context)) for source in sources]
-        for function in [op for op in module.body.operations if flow.is_executable(op)]:
-            if codegen.STRATEGY not in function.attributes:
-                self._tune(function, records)
+        executables = [op for op in module.body.operations if flow.is_executable(op)]
+        roots = {op: root_op(op) for op in executables if codegen.STRATEGY not in op.attributes}
+        names = {root.name for root in roots.values()}
+        records = [_Record(SpecProgram.read(source, self.target, module.context, names)) for source in sources]
+        for function, root in roots.items():
+            self._tune(function, root, records)
         module.operation.attributes[codegen.TUNING] = mlir.ArrayAttr.get([one.attribute() for one in records])
 
-    def _tune(self, function: mlir.OpView, records: list[_Record]) -> None:
+    def _tune(self, function: mlir.OpView, root: mlir.Operation, records: list[_Record]) -> None:
         from eyas.dialects.tuning import FACTS
 
         found = analysis_of(function, self.analyses, self.target.near_bytes)
-        root = root_op(function)
         root.attributes[FACTS] = match_of(function, self.target, found).attribute()
         try:
             for record in records:

@@ -55,7 +55,9 @@ class OpMatch:
 def match_of(function: mlir.OpView, target: Target, found: Analysis | None = None) -> OpMatch:
     """All that is true of an executable: what a spec that was made for it alone would ask. `found` is what is known of
     its loop nests, if somebody read them before."""
-    found = analysis_of(function, {}, target.near_bytes) if found is None else found
+    if found is None:
+        with function.operation.context, function.operation.location:
+            found = analysis_of(function, {}, target.near_bytes)
     return _match(root_op(function), function, target, found)
 
 

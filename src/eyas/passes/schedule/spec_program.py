@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from torch_mlir import ir as mlir
@@ -33,6 +33,8 @@ class SpecEntry:
     target: str | None
     strategies: tuple[str, ...]
     """Of the schedules in its text."""
+    asks: tuple[Mapping[str, mlir.Attribute], ...]
+    """What each of its `tuning.match` says."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,9 @@ class SpecProgram:
     others: tuple[SpecEntry, ...]
 
     @staticmethod
-    def read(source: SpecSource, target: Target, context: mlir.Context) -> SpecProgram:
-        """Reads a spec; raises CompileError that names the line, what is wrong with it and what is allowed."""
+    def read(source: SpecSource, target: Target, context: mlir.Context, names: Collection[str]) -> SpecProgram:
+        """Reads a spec for ops of some names; raises CompileError that names the line, what is wrong with it and what
+        is allowed."""
         from eyas.ir.matching import note_number, outline_matchers, pairs_of, set_pairs
 
         program = parse_spec(source, context)
@@ -67,32 +70,30 @@ class SpecProgram:
                 for number, (matcher, action) in enumerate(pairs)
             ]
             set_pairs(choice, numbered)
-            outline_matchers(program, MATCH, "tuning.test")
+            outline_matchers(program, MATCH, "tuning.test", sorted(names))
         return SpecProgram(source, program, tuple(mine), others)
 
     def apply(self, function: mlir.OpView, root: mlir.Operation) -> SpecEntry | None:
-        """Has the interpreter match an executable, and moves what the first entry that does notes from the op to the
-        function; None when no entry matches."""
-        from eyas.dialects.tuning import ENTRY
+        """Has the interpreter match an executable by its root op, and moves what the first entry that does notes from
+        there to the function; None when no entry matches."""
+        from eyas.dialects.tuning import ENTRY, FACTS, true_of
         from eyas.ir.matching import interpret
 
-        if self.program is None:
+        facts = mlir.DictAttr(root.attributes[FACTS])
+        # Most dispatches match nothing, and the interpreter takes a while to find out.
+        if self.program is None or not any(all(true_of(asked, facts) for asked in one.asks) for one in self.entries):
             return None
         try:
-            interpret(self.program, function)
+            interpret(self.program, root)
         except ValueError as error:
             raise CompileError(f"tuning spec '{self.source.name}': {_last_line(error)}") from None
-        found: list[mlir.Operation] = []
-        function.operation.walk(lambda op: _collect(op, ENTRY, found))
-        if not found:
+        noted = {name: root.attributes[name] for name in (ENTRY, codegen.STRATEGY) if name in root.attributes}
+        for name in noted:
+            del root.attributes[name]
+        if ENTRY not in noted:
             return None
-        chosen = root if root in found else found[0]
-        entry = self.entries[mlir.IntegerAttr(chosen.attributes[ENTRY]).value]
-        strategy = chosen.attributes[codegen.STRATEGY] if codegen.STRATEGY in chosen.attributes else None
-        for op in found:
-            for name in (ENTRY, codegen.STRATEGY):
-                if name in op.attributes:
-                    del op.attributes[name]
+        entry = self.entries[mlir.IntegerAttr(noted[ENTRY]).value]
+        strategy = noted.get(codegen.STRATEGY)
         if strategy is None:
             raise CompileError(f"{self.say(entry)}: its action @{entry.action} noted no {codegen.STRATEGY}")
         function.attributes[codegen.STRATEGY] = strategy
@@ -127,17 +128,18 @@ def entries_of(source: SpecSource, program: mlir.OpView) -> Iterator[SpecEntry]:
     sequences, choice = sequences_of(program), _choice(source, program)
     for name, action in pairs_of(choice) if choice is not None else ():
         where = describe_location(sequences[name].operation.location)
-        target, strategies = None, []
+        target, strategies, asks = None, [], []
         for op in body_of(sequences[name]).operations:
             line = describe_location(op.operation.location)
             if op.operation.name == MATCH:
                 said = attributes_of(op)
                 if (problem := check_match(said)) is not None:
                     raise CompileError(f"tuning spec {line}, entry @{name}: {MATCH} {problem}{_hint(said)}")
+                asks.append(dict(sorted(said.items(), key=lambda one: one[0] != "sizes")))  # what differs most, first
                 target = _target(said, f"tuning spec {line}, entry @{name}") or target
             elif op.operation.name == _CONSTANT and isinstance(op.attributes["value"], codegen.StrategyAttr):
                 strategies.append(mlir.StringAttr(op.attributes["value"].strategy).value)
-        yield SpecEntry(name, action, where, target, tuple(strategies))
+        yield SpecEntry(name, action, where, target, tuple(strategies), tuple(asks))
 
 
 def attributes_of(op: mlir.OpView) -> dict[str, mlir.Attribute]:
@@ -186,12 +188,6 @@ def _hint(said: dict[str, mlir.Attribute]) -> str:
     known = importlib.import_module("eyas.dialects.tuning").NAMES
     near = [one for name in said if name not in known for one in difflib.get_close_matches(name, known, 1)]
     return f"; did you mean '{near[0]}'?" if near else ""
-
-
-def _collect(op: mlir.Operation, name: str, found: list[mlir.Operation]) -> mlir.WalkResult:
-    if name in op.attributes:
-        found.append(op.operation)
-    return mlir.WalkResult.ADVANCE
 
 
 def _last_line(error: ValueError) -> str:

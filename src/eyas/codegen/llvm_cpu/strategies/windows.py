@@ -81,7 +81,9 @@ class Windows(NestStrategy):
         return packable_weights(self.kernel, self.schedule)
 
     def cut_order(self, tiles: Sequence[Tile]) -> Sequence[int]:
-        return window_order(self.kernel.nests[0], tiles[0])
+        (tile,) = tiles
+        rows = [] if tile.unroll_loop is None else [tile.unroll_loop]
+        return (*window_order(self.kernel.nests[0], tile), *rows)  # rows stay whole, or are refused
 
     def own_knobs(self, target: Target) -> list[Knob]:
         return weight_knobs(self.kernel, may_stage=False)
