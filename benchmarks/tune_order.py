@@ -29,8 +29,9 @@ from eyas.tune.trials import Candidate, Status, Trial
 FOLDER = Path(__file__).parents[1] / "build" / "tune_tables"
 NEAR = 1.05
 BATCH = 4
-FEWEST = 24
-"""Points below which a dispatch's table says nothing about orders."""
+FEWEST, LEAST_US = 20, 10.0
+"""Points, and microseconds, below which a dispatch's table says nothing about orders."""
+_DISTURBED = 1.05
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,11 @@ def read_table(path: Path) -> Iterator[Timed]:
     target = Target.parse(about["target"])
     for name, data in about["dispatches"].items():
         facts, trials, features = Facts.from_json(data), {}, {}
+        # A baseline that is far above that of other rounds met another program in all of its turns.
+        usual = sorted(one[name]["baseline_us"] for one in rounds if name in one)
+        most = _DISTURBED * usual[len(usual) // 4] if usual else 0.0
+        if most < LEAST_US:
+            continue
         for one in rounds:
             if name not in one:
                 continue
@@ -123,7 +129,7 @@ def read_table(path: Path) -> Iterator[Timed]:
             strategy = found["schedule"].split('"')[1]
             candidate = Candidate(f"{about['model']} {name}", str(target), strategy, found["point"], found["schedule"])
             key = key_of(candidate)
-            trials[key] = Trial(candidate, "here", Status.TIMED, found["us"], found["baseline_us"])
+            trials[key] = Trial(candidate, "here", Status.TIMED, found["us"], min(found["baseline_us"], most))
             features[key] = features_of(candidate, facts, target)
         if len(trials) >= FEWEST:
             yield Timed(about["model"], name, str(target), tuple(trials.values()), features)
