@@ -11,7 +11,6 @@ those that are there. The device runs everything in one thread.
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import os
 import random
@@ -165,15 +164,13 @@ class Table:
         }
 
     def _times(self, module: Any, calls: int) -> dict[str, float]:
-        """The fastest time of each kernel, in microseconds; of one that runs several times in a call, the sum."""
+        """The fastest time of each kernel, in microseconds; of one that runs several times in a call, the sum of the
+        fastest of each: a call is longer than what other programs leave it at a stretch."""
         args, kwargs = self.inputs
+        every = module.profile(*args, *kwargs.values(), runs=calls)
         found: dict[str, float] = {}
-        for events in module.profile(*args, *kwargs.values(), runs=calls):
-            call: dict[str, float] = {}
-            for event in events:
-                call[event.name] = call.get(event.name, 0.0) + event.duration_us
-            for name, us in call.items():
-                found[name] = min(us, found.get(name, us))
+        for same in zip(*every, strict=True):
+            found[same[0].name] = found.get(same[0].name, 0.0) + min(event.duration_us for event in same)
         return found
 
     def _compile(self, schedules: dict[str, str]) -> Any:
@@ -217,77 +214,47 @@ class Table:
         return tuned
 
     def _draw(self, draw: random.Random) -> dict[str, tuple[str, dict[str, int]]]:
-        """A valid schedule for each dispatch, as text and as a point."""
+        """A valid schedule for each dispatch, as text and as a point: half of them from anywhere in the space of a
+        strategy, half near the default, as the tuner's own search has them."""
         from torch_mlir import ir as mlir
 
         from eyas.codegen.backends import backend_of
         from eyas.codegen.common.analysis import analysis_of
-        from eyas.codegen.common.fields import FieldError
+        from eyas.codegen.common.strategies.base import Strategy
+        from eyas.tune.search import schedule_text
 
         program, functions = self._functions()
-        strategies = {one.name: one for one in backend_of(self.target).strategies}
-        chosen = {}
-        with program.module.context:
+        backend, chosen = backend_of(self.target), {}
+        strategies = {one.name: one for one in backend.strategies}
+        with program.module.context, mlir.Location.unknown():
             for one in self.tuned:
-                found = analysis_of(functions[one.function], {}, self.target.near_bytes)
-                nests = one.facts["nests"]
+                function = functions[one.function]
+                found = analysis_of(function, {}, self.target.near_bytes)
+                spaces, _ = backend.spaces(function, self.target, frozenset(), found)
+                default, _ = backend.select(function, self.target, frozenset(), found)
+                names = [name for name in spaces if name != "loops"]
                 for _ in range(_DRAWS):
-                    strategy, fields, point = _vary(one, nests, self.target, draw)
-                    try:
-                        attribute = mlir.Attribute.parse(_to_text(fields))
-                        made = strategies[strategy].from_attribute(attribute, found)
-                    except FieldError:
-                        continue
-                    if not isinstance(made, str) and not isinstance(made.tried(), str):
-                        chosen[one.function] = _text(strategy, fields), point
+                    is_near = default.name in names and draw.random() < 0.5
+                    name = default.name if is_near else draw.choice(names)
+                    point = _point(spaces[name], default.point if is_near else None, draw)
+                    made = strategies[name].at(found, self.target, point) if point is not None else ""
+                    if isinstance(made, Strategy) and made.problem() is None and isinstance(made.tried(), Strategy):
+                        chosen[one.function] = schedule_text(made), point
                         break
         return chosen
 
 
-def _vary(one: Tuned, nests: list[Any], target: Any, draw: random.Random) -> tuple[str, dict[str, Any], dict[str, int]]:
-    """The default with other numbers: what a space of it would hold, most of it."""
-    fields, strategy = copy.deepcopy(one.schedule), one.strategy
-    fields.pop("packed", None)
-    if strategy in ("contraction", "windows") and draw.random() < 0.15:
-        strategy = "rows"
-    lanes = getattr(target, "lanes", lambda: 16)()
-    point: dict[str, int] = {}
-    for number, tile in enumerate(fields["tiles"]):
-        if target.backend != "vmvx":
-            tile["width"] = draw.choice([lanes // 2, lanes, lanes, lanes, lanes * 2])
-            tile["vectors"] = draw.choice([1, 2, 3, 4, 6])
-        if "unroll_loop" in tile:
-            tile["unroll"] = draw.choice([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16])
-            if len(nests[number]["loops"]) > 2 and draw.random() < 0.15:
-                tile["unroll_loop"] = draw.randrange(len(nests[number]["loops"]))
-        if tile.get("inside") and draw.random() < 0.3:
-            tile["inside"] = tile["inside"][: draw.randrange(len(tile["inside"]) + 1)]
-        suffix = str(number) if number else ""
-        for name in ("width", "vectors", "unroll", "unroll_loop"):
-            if name in tile:
-                point[name + suffix] = tile[name]
-        point[f"inside{suffix}"] = len(tile.get("inside", []))
-    if "staged" in fields and draw.random() < 0.5:
-        del fields["staged"]
-    elif "staged" not in fields and target.backend != "vmvx" and draw.random() < 0.2:
-        fields["staged"] = [1]
-    if "block" in fields:
-        fields["block"]["rows"] = draw.choice([1, 2, 4, 8, 16, 32])
-        point["block"] = fields["block"]["rows"]
-    for axis in fields.get("grid", []):
-        extent = max(nests[0]["loops"][axis["loop"]], 1) if axis["loop"] < len(nests[0]["loops"]) else 1
-        pieces = {-(-extent // count) for count in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)}
-        step = _step(fields["tiles"][0], axis["loop"])
-        axis["tile"] = draw.choice(sorted({-(-piece // step) * step for piece in pieces}))
-        point[f"grid{axis['loop']}"] = axis["tile"]
-    point["staged"] = len(fields.get("staged", []))
-    return strategy, fields, point
-
-
-def _step(tile: dict[str, Any], loop: int) -> int:
-    if tile.get("loop") == loop:
-        return tile.get("width", 1) * tile.get("vectors", 1)
-    return tile.get("unroll", 1) if tile.get("unroll_loop") == loop else 1
+def _point(space: Any, near: dict[str, int] | None, draw: random.Random) -> dict[str, int] | None:
+    """A valid point, of all or of those that differ from `near` in a few knobs; None where none was met."""
+    for _ in range(_DRAWS):
+        if near is None:
+            point = {knob.name: draw.choice(knob.domain) for knob in space.knobs}
+        else:
+            changed = draw.sample(space.knobs, min(draw.randint(1, 4), len(space.knobs)))
+            point = dict(near) | {knob.name: draw.choice(knob.domain) for knob in changed}
+        if space.problem(point) is None:
+            return point
+    return None
 
 
 def _plain(text: str) -> dict[str, Any]:

@@ -44,6 +44,9 @@ class SessionInfo:
     machine: Mapping[str, Any] = field(default_factory=dict)
     """What devices are called, how many cores, and what else is worth knowing when numbers are compared."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    at: float = field(default=0.0, compare=False)
+    """When it began, in seconds since 1970; the database's to say, as the next."""
+    compiler: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -159,20 +162,17 @@ class Database:
             rows = connection.execute(f"SELECT * FROM trials{where} ORDER BY id", tuple(given.values())).fetchall()
         return [_record(row) for row in rows]
 
-    def sessions(self) -> list[tuple[SessionInfo, float, str]]:
-        """All sessions, when each began, and its compiler."""
+    def sessions(self) -> list[SessionInfo]:
+        """All sessions, the oldest first."""
         with self._use() as connection:
             rows = connection.execute("SELECT * FROM sessions ORDER BY at, id").fetchall()
         return [
-            (
-                SessionInfo(
-                    row["id"], row["model"], row["target"], json.loads(row["machine"]), json.loads(row["options"])
-                ),
-                row["at"],
-                row["compiler"],
+            SessionInfo(
+                row["id"], row["model"], row["target"], json.loads(row["machine"]), json.loads(row["options"]),
+                row["at"], row["compiler"],
             )
             for row in rows
-        ]
+        ]  # fmt: skip
 
     def described(self) -> dict[tuple[str, str], Described]:
         """What is known of dispatches, by digest and target."""

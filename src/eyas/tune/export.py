@@ -54,9 +54,9 @@ def write_json(database: Database, path: Path) -> int:
     """Writes sessions, dispatches and trials; returns how many trials there are."""
     trials = list(rows(database))
     sessions = [
-        {"id": one.id, "at": at, "compiler": compiler, "model": one.model, "target": one.target}
+        {"id": one.id, "at": one.at, "compiler": one.compiler, "model": one.model, "target": one.target}
         | {"machine": dict(one.machine), "options": dict(one.options)}
-        for one, at, compiler in database.sessions()
+        for one in database.sessions()
     ]
     dispatches = [
         {"dispatch": one.dispatch, "target": one.target, "name": one.name, "facts": dict(one.facts)}

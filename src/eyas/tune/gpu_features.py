@@ -32,6 +32,8 @@ def gpu_features(strategy: str, fields: Mapping[str, Any], facts: Facts, target:
     if nest is None:
         return found
     rows, columns, depth = product_sizes(nest)
+    if not {"row_points", "row_fragments"} & set(numbers):
+        rows, columns = _flat(numbers, rows, columns)
     height, width = _tile(numbers, threads)
     groups = ceil(rows / height) * ceil(columns / width)
     bytes_ = max((one.element_bytes for one in nest.operands), default=4)
@@ -77,4 +79,15 @@ def _tile(numbers: Mapping[str, int], threads: int) -> tuple[int, int]:
         columns = max(1, numbers.get("columns", 1))
         lines = max(1, threads // max(1, numbers.get("slices", 1) * columns))
         return max(1, lines * numbers["row_points"]), max(1, columns * numbers.get("column_points", 1))
+    if "team" in numbers:  # whole rows, each by a team
+        return max(1, threads // max(numbers["team"], 1)), 1
+    if "across" in numbers:
+        return 1, max(1, numbers["across"])
     return 1, max(1, threads * numbers.get("points", 1) * numbers.get("repeat", 1))
+
+
+def _flat(numbers: Mapping[str, int], rows: int, columns: int) -> tuple[int, int]:
+    """Rows and columns as a strategy sees them that is none of products: rows by themselves, columns, or all points."""
+    if "team" in numbers:
+        return rows, 1
+    return (1, columns) if "across" in numbers else (1, rows * columns)

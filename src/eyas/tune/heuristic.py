@@ -13,6 +13,7 @@ from eyas.tune.features import Features
 
 _IN_FLIGHT = 8
 """Sums that hide the latency of a multiply-add: 4 clocks, two units."""
+_PLAIN = -5.0
 _LOADS, _STEP = 0.9, 1.0
 """What a load costs beside a multiply-add, and what a step does beside both."""
 
@@ -22,7 +23,7 @@ def expected_speed(features: Features) -> float:
     if "tile columns" in features:
         return _gpu_speed(features)
     if "sums" not in features:
-        return -2.0  # plain loops
+        return _PLAIN  # plain loops: whatever is not absurd is faster
     sums = 2 ** features["sums"] - 1
     loads = sums / max(features["multiply-adds/load"], 1e-6)
     speed = sums / max(sums, _LOADS * loads + _STEP)

@@ -1,9 +1,9 @@
 """The learned order: a random forest over features of trials, of this dispatch and of all that the database knows.
 
 It predicts the logarithm of baseline over candidate, which is comparable between dispatches and machines where times
-are not. Trials of the dispatch at hand count more, and more with each of them. Until there is enough to learn from, the
-heuristic leads; its guess stays one of the columns. Some of each batch go where the trees disagree, so that a model
-which is wrong finds out.
+are not. One forest is grown of all other trials; a small one of the dispatch's own learns what the first is wrong by,
+and counts more with each of them. Until there is enough to learn from, the heuristic leads; its guess stays one of the
+columns. Some of each batch go where the trees disagree, so that a model which is wrong finds out.
 
 What it proposes depends on the seed, on what the database had before the session, and on what it was told since: a
 session that was killed and goes on is proposed the same.
@@ -21,7 +21,7 @@ from eyas.targets import Target
 from eyas.tune.database import Database
 from eyas.tune.facts import Facts
 from eyas.tune.features import Features, Key, features_of, key_of
-from eyas.tune.forest import grow
+from eyas.tune.forest import Forest, grow
 from eyas.tune.heuristic import expected_speed
 from eyas.tune.trials import Candidate, Trial
 
@@ -30,10 +30,14 @@ ENOUGH = 24
 _MOST_ROWS = 4000
 _FAILED = -3.0
 """What a trial without a time counts as: eight times slower."""
-_OWN = 6.0
-"""How much more a trial of the dispatch counts than one of another."""
 _BEFORE = 3.0
-"""The same of one of an earlier session."""
+"""How much more a trial of the dispatch itself, of an earlier session, counts than one of another."""
+_GROWN_BY = 64
+"""Trials of this session after which the forest of all others is grown anew."""
+_FEWEST_OWN, _BELIEVE = 4, 6
+"""Trials of the dispatch from which on it has a forest, and at which that one is believed by half."""
+_FACTS = 0.15
+"""What the heuristic's guess counts beside what was learned."""
 _EXPLORE_EVERY = 5
 _GUESS = "expected speed"
 
@@ -47,13 +51,33 @@ class Examples:
     dispatches: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True)
+class Prior:
+    """A forest of all trials but the dispatch's own, and the columns that it was grown with."""
+
+    forest: Forest
+    columns: tuple[str, ...]
+
+    def predict(self, rows: Sequence[Features]) -> tuple[np.ndarray, np.ndarray]:
+        return self.forest.predict(_matrix(rows, self.columns))
+
+
 class Learned:
-    """Learns from the database once, and from the trials of this session each time that it is asked."""
+    """Learns from the database once, and from the trials of this session as it is told of them."""
 
     def __init__(self, database: Database | Examples, seed: int, session: str = "") -> None:
         self._examples = database if isinstance(database, Examples) else examples_of(database, session)
         self._seed, self._turn = seed, 0
         self._told: dict[tuple[str, str], list[tuple[Features, float]]] = {}
+        self._priors: dict[tuple[bool, int], Prior] = {}
+
+    def fresh(self) -> Learned:
+        """One that was told nothing yet and knows the same of the past."""
+        made = Learned(self._examples, self._seed)
+        if (False, 0) not in self._priors and len(self._examples.gains) >= ENOUGH:
+            self._priors[False, 0] = self._grow(("", ""), [])
+        made._priors = {key: one for key, one in self._priors.items() if key == (False, 0)}
+        return made
 
     def propose(
         self, candidates: Sequence[Candidate], features: Mapping[Key, Features], tried: Sequence[Trial]
@@ -66,34 +90,59 @@ class Learned:
         random = np.random.default_rng((self._seed, self._turn))
         known = [(features[key_of(one.candidate)], gain_of(one)) for one in tried if key_of(one.candidate) in features]
         self._told[own] = known
-        rows, gains, weights = self._others(own, random)
-        if len(rows) + len(known) < ENOUGH:
+        prior = self._prior(own)
+        if prior is None and len(known) < ENOUGH:
             return _interleaved(np.array([expected_speed(one) for one in wanted]), np.zeros(len(wanted)), random)
-        weights += [_own_weight(len(known), len(rows))] * len(known)
-        rows += [one for one, _ in known]
-        gains += [gain for _, gain in known]
-        columns = _columns([*rows, *wanted])
-        forest = grow(_matrix(rows, columns), np.array(gains), self._seed + self._turn, np.array(weights))
-        mean, spread = forest.predict(_matrix(wanted, columns))
+        mean, spread = prior.predict(wanted) if prior is not None else (np.zeros(len(wanted)), np.zeros(len(wanted)))
+        if len(known) >= _FEWEST_OWN:
+            more, doubt = _own(prior, known, wanted, self._seed + self._turn)
+            mean, spread = mean + more, np.hypot(spread, doubt)
+        # Where the forests see no difference, or never saw the like, what the machine's facts say decides.
+        mean = mean + _FACTS * np.array([max(expected_speed(one), _FAILED) for one in wanted])
         return _interleaved(mean, spread, random)
 
-    def _others(
-        self, own: tuple[str, str], random: np.random.Generator
-    ) -> tuple[list[Features], list[float], list[float]]:
-        """What is known beside the dispatch's trials in this session: features, gains, weights."""
+    def _prior(self, own: tuple[str, str]) -> Prior | None:
+        """The forest of all that is known beside the dispatch's own trials of this session."""
+        told = [one for key, some in self._told.items() if key != own for one in some]
+        told = told[: len(told) // _GROWN_BY * _GROWN_BY] if len(self._examples.gains) >= ENOUGH else told
+        if len(self._examples.gains) + len(told) < ENOUGH:
+            return None
+        # Only a dispatch that was met before needs one of its own.
+        is_known = own in self._examples.dispatches
+        place = is_known, len(told) // _GROWN_BY
+        if is_known or place not in self._priors:
+            made = self._grow(own, told)
+            if is_known:
+                return made
+            self._priors[place] = made
+        return self._priors[place]
+
+    def _grow(self, own: tuple[str, str], told: Sequence[tuple[Features, float]]) -> Prior:
+        random = np.random.default_rng(self._seed)
         numbers = list(range(len(self._examples.gains)))
         if len(numbers) > _MOST_ROWS:
             numbers = sorted(random.choice(len(numbers), _MOST_ROWS, replace=False))
-        rows = [self._examples.features[number] for number in numbers]
-        gains = [self._examples.gains[number] for number in numbers]
+        rows = [self._examples.features[number] for number in numbers] + [one for one, _ in told]
+        gains = [self._examples.gains[number] for number in numbers] + [gain for _, gain in told]
         # The same dispatch on another device, or compiled by another version, is a near relative.
         weights = [_BEFORE if self._examples.dispatches[number] == own else 1.0 for number in numbers]
-        for key, told in self._told.items():
-            if key != own:
-                rows += [one for one, _ in told]
-                gains += [gain for _, gain in told]
-                weights += [1.0] * len(told)
-        return rows, gains, weights
+        weights += [1.0] * len(told)
+        columns = _columns(rows)
+        forest = grow(_matrix(rows, columns), np.array(gains), self._seed, np.array(weights), trees=32, depth=10)
+        return Prior(forest, tuple(columns))
+
+
+def _own(
+    prior: Prior | None, known: Sequence[tuple[Features, float]], wanted: Sequence[Features], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the prior is expected to be wrong by, from trials of the dispatch itself."""
+    rows = [one for one, _ in known]
+    columns = _columns([*rows, *wanted])
+    gains = np.array([gain for _, gain in known])
+    wrong = gains - prior.predict(rows)[0] if prior is not None else gains
+    forest = grow(_matrix(rows, columns), wrong, seed, trees=24, depth=6)
+    mean, spread = forest.predict(_matrix(wanted, columns))
+    return mean * len(known) / (len(known) + _BELIEVE), spread
 
 
 def gain_of(trial: Trial) -> float:
@@ -149,11 +198,6 @@ def _matrix(rows: Sequence[Features], columns: Sequence[str]) -> np.ndarray:
                 found[number, place[name]] = value
         found[number, place[_GUESS]] = expected_speed(row)
     return found
-
-
-def _own_weight(own: int, others: int) -> float:
-    """A few trials of the dispatch itself weigh as much as a good part of all others."""
-    return 1.0 if not own or not others else max(_OWN, 0.5 * others / max(own, 12))
 
 
 def _interleaved(mean: np.ndarray, spread: np.ndarray, random: np.random.Generator) -> list[int]:

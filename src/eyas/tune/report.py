@@ -63,7 +63,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Report:
-    sessions: tuple[tuple[SessionInfo, float, str], ...]
+    sessions: tuple[SessionInfo, ...]
     tuned: tuple[Tuned, ...]
     """Those that gained the most time first."""
     importance: tuple[Importance, ...]
@@ -76,7 +76,7 @@ class Report:
 def make_report(database: Database, sessions: Sequence[str] | None = None) -> Report:
     """The report on some sessions, by default on the last one; trials that these took over from earlier ones belong to
     it, where this compiler made them."""
-    known = {info.id: (info, at, compiler) for info, at, compiler in database.sessions()}
+    known = {one.id: one for one in database.sessions()}
     wanted = list(sessions) if sessions is not None else list(known)[-1:]
     for one in wanted:
         if one not in known:
@@ -86,7 +86,7 @@ def make_report(database: Database, sessions: Sequence[str] | None = None) -> Re
     if not wanted:
         raise UsageError(f"the database '{database.path}' has no session yet; `eyas tune MODEL` makes one")
     own = [record for one in wanted for record in database.records(session=one, any_compiler=True)]
-    compilers = {known[one][2] for one in wanted}
+    compilers = {known[one].compiler for one in wanted}
     touched = {(one.trial.candidate.dispatch, one.trial.candidate.target) for one in own}
     records = [
         one
@@ -119,7 +119,7 @@ def write_report(database: Database, path: Path, sessions: Sequence[str] | None 
 
 def make_page(report: Report) -> str:
     """The report as HTML."""
-    sessions = [info for info, _, _ in report.sessions]
+    sessions = report.sessions
     models = ", ".join(dict.fromkeys(one.model for one in sessions if one.model)) or "trials"
     before, after = sum(one.before_us for one in report.tuned), sum(one.after_us for one in report.tuned)
     better = [one for one in report.tuned if one.best is not None]
@@ -134,8 +134,8 @@ def make_page(report: Report) -> str:
         "target": escape(", ".join(dict.fromkeys(one.target for one in report.tuned)) or "none"),
         "machine": escape("; ".join(machines) or "not noted"),
         "devices": escape(", ".join(devices) or "none"),
-        "compiler": escape(", ".join(dict.fromkeys(compiler[:16] for _, _, compiler in report.sessions))),
-        "sessions": escape(", ".join(f"{info.id} ({_date(at)})" for info, at, _ in report.sessions)),
+        "compiler": escape(", ".join(dict.fromkeys(one.compiler[:16] for one in sessions))),
+        "sessions": escape(", ".join(f"{one.id} ({_date(one.at)})" for one in sessions)),
         "before_after": draw_before_after(drawn),
         "convergence": "".join(draw_convergence(number, one) for number, one in enumerate(drawn)),
         "more": f"<p class='soft'>{more} more dispatches are in the table.</p>" if more else "",

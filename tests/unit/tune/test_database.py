@@ -44,8 +44,8 @@ def test_what_was_added_comes_back(tmp_path):
         database.describe("d0", "vmvx", "matmul_4x4_f32", {"loops": [4, 4, 4]})
     with Database(path, "compiler") as database:
         assert database.trials() == given
-        [(found, at, compiler)] = database.sessions()
-        assert found == session and compiler == "compiler" and abs(at - time.time()) < 60
+        [found] = database.sessions()
+        assert found == session and found.compiler == "compiler" and abs(found.at - time.time()) < 60
         assert database.described()["d0", "vmvx"].facts == {"loops": [4, 4, 4]}
 
 
