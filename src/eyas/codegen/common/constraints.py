@@ -18,6 +18,8 @@ from eyas.codegen.common.space import Constraint, first_problem, law
 
 _MAX_PIECE = 2**31 - 1
 MAX_PREFETCH = 8
+MAX_WRITTEN_OUT = 64
+"""Points of a window: all of them are code."""
 NO_LOOP = -1
 """What stands for a loop that is left out, where tiles are numbers."""
 
@@ -72,6 +74,8 @@ def check_schedule(schedule: Schedule, kernel: Kernel) -> str | None:
         return f"panels is {schedule.panels}; it must be 1, or 0 where nothing is packed"
     if not 0 <= schedule.prefetch <= MAX_PREFETCH:
         return f"prefetch is {schedule.prefetch}; it must be 0 to {MAX_PREFETCH}"
+    if not 1 <= schedule.taps <= MAX_WRITTEN_OUT:
+        return f"taps is {schedule.taps}; it must be 1 to {MAX_WRITTEN_OUT}"
     return check_grid(schedule, kernel) or _check_panels(schedule, kernel)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from eyas.codegen.common.analysis import Analysis
-from eyas.codegen.common.constraints import TileNumbers
+from eyas.codegen.common.constraints import MAX_WRITTEN_OUT, TileNumbers
 from eyas.codegen.common.distribute import distribute_windows, window_order
 from eyas.codegen.common.expressions import Var, any_of, differ, one_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest
@@ -86,16 +86,29 @@ class Windows(NestStrategy):
         return (*window_order(self.kernel.nests[0], tile), *rows)  # rows stay whole, or are refused
 
     def own_knobs(self, target: Target) -> list[Knob]:
-        return weight_knobs(self.kernel, may_stage=False)
+        taps = Knob("taps", self._taps(), "points of a window that are written out at most")
+        return [*weight_knobs(self.kernel, may_stage=False), taps]
 
     def own_constraints(self, target: Target) -> list[Constraint]:
         return [*weight_constraints(self.kernel), *self._sliding_laws(target), *self._whole_rows()]
 
     def own_point(self) -> dict[str, int]:
-        return weight_point(self.schedule)
+        return weight_point(self.schedule) | {"taps": self._as_many(self.schedule.taps)}
 
     def own_schedule(self, schedule: Schedule, point: Mapping[str, int]) -> Schedule:
-        return weight_schedule(self.kernel, schedule, point)
+        default, taps = schedule.taps, point["taps"]
+        changed = weight_schedule(self.kernel, schedule, point)
+        return replace(changed, taps=default if taps == self._as_many(default) else taps)
+
+    def _taps(self) -> tuple[int, ...]:
+        """Points that make a difference: those of the innermost loops of the window."""
+        nest, counts = self.kernel.nests[0], [1]
+        for loop in reversed(nest.statements[0].reductions):
+            counts.append(counts[-1] * (nest.loops[loop].static or MAX_WRITTEN_OUT + 1))
+        return domain(count for count in counts if count <= MAX_WRITTEN_OUT)
+
+    def _as_many(self, taps: int) -> int:
+        return max(count for count in self._taps() if count <= taps)
 
     def _sliding_laws(self, target: Target) -> list[Constraint]:
         """When `why_not_sliding` has nothing against a tile."""
