@@ -65,7 +65,7 @@ class MatchOp(Tuning.Operation, name="match", traits=matcher(matches)):
                              types = [f32, f32, f32]} : (!transform.any_op) -> ()
 
     `target`: a target's text, of which only what it says must hold (`targets/pattern.py`).
-    `kind`: contraction, convolution, attention, softmax, norm, reduction, elementwise, or the name of an op.
+    `kind`: contraction, convolution, transform, attention, softmax, norm, reduction, elementwise, or the name of an op.
     `sizes`: of the op's loops, in the order of its indexing maps: a number, "any", "multiple of 16", or "dynamic".
     `types`: element types, operands first. `maps`: indexing maps, in the same order.
     `nests`: for each loop nest of the whole dispatch the sizes of its loops, which schedules count.

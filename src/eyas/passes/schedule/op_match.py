@@ -10,6 +10,7 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.analysis import Analysis, analysis_of
 from eyas.codegen.common.kernel import Kernel, Unsupported
 from eyas.dialects.tuning import ANY, DYNAMIC, MULTIPLE
+from eyas.ir.transforms import is_transform
 from eyas.ir.walk import entry_block, is_tensor
 from eyas.passes.dispatch.grouping import Role, indexing_maps, role_of
 from eyas.passes.dispatch.naming import kind_of, root_of
@@ -89,6 +90,8 @@ def _kind(root: mlir.Operation, function: mlir.OpView, maps: Sequence[mlir.Affin
         return named
     if maps is None:
         return root.name
+    if is_transform(root):
+        return "transform"
     if role_of(root) is Role.CONTRACTION:
         plain = (mlir.AffineDimExpr, mlir.AffineConstantExpr)
         windows = any(not isinstance(expr, plain) for map_ in maps for expr in map_.results)
