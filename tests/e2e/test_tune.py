@@ -264,3 +264,14 @@ def test_the_command_teaches(arguments, said, capsys, monkeypatch, tmp_path):
     with pytest.raises(SystemExit) as ended:
         main(["tune", *arguments])
     assert ended.value.code in (1, 2) and said in capsys.readouterr().err
+
+
+def test_passes_that_are_left_out_are_in_the_header():
+    from eyas.tune.timing import Noise, Ratio
+    from eyas.tune.tuning import header_of
+    from eyas.tune.whole import Choice, Kept
+
+    model, asked = tuning.opened(tuning.product()), Choice(("winograd",))
+    kept = Kept(Choice(("winograd", "fuse-attention")), Ratio(1.1, 1.2, 1.3), Noise(0.01))
+    assert header_of(model, kept, asked)["disable"] == "fuse-attention"
+    assert "disable" not in header_of(model, Kept(asked, Ratio(1.0, 1.0, 1.0), Noise(0.0)), asked)

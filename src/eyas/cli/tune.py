@@ -263,4 +263,6 @@ def _print(tuned: Tuned, model: Path, output: Path) -> None:
     wrong = sum(row["wrong"] + row["crashed"] for row in tuned.rows)
     if wrong:
         print(f"{wrong} candidates were wrong or ended their process; what shows it is kept beside the database")
-    print(f"wrote {output}: {len(tuned.spec.entries)} entries; eyas compile {model} --tuning-spec {output}")
+    # A spec decides schedules; passes are left out by whoever compiles.
+    without = "".join(f" --disable {name}" for name in kept.choice.disable)
+    print(f"wrote {output}: {len(tuned.spec.entries)} entries; eyas compile {model} --tuning-spec {output}{without}")

@@ -134,7 +134,7 @@ def tune(
         heard.on_note("interrupted: winners were not compared inside of the model; the spec has all of them")
         kept = Kept(replace(base, entries=tuple(entries)), Ratio(1.0, 1.0, 1.0), Noise(0.0))
     kept = replace(kept, dropped=(*dropped, *kept.dropped))
-    spec = Spec(kept.choice.entries, header_of(model, kept, base)).renamed()
+    spec = Spec(kept.choice.entries, header_of(model, kept, whole.base)).renamed()
     rows = tuple(_row(one, kept) for one in states)
     return Tuned(spec, kept, tuple(states), session, tuple(heard.notes), rows)
 
@@ -231,16 +231,17 @@ def entry_of(state: State) -> Entry:
     return Entry(name_of(match), match, schedule, note)
 
 
-def header_of(model: Model, kept: Kept, base: Choice) -> dict[str, str]:
-    """Where a spec comes from; `disable` are passes that the model is better without."""
-    added = [name for name in base.disable if name not in model.request.disable or name in kept.choice.disable]
+def header_of(model: Model, kept: Kept, asked: Choice) -> dict[str, str]:
+    """Where a spec comes from; `disable` are passes that the model is better without, beside those that it was asked
+    to do without."""
+    added = [name for name in kept.choice.disable if name not in asked.disable]
     return {
         "compiler": f"eyas {eyas.__version__}",
         "target": str(driver.only_target(model.request)),
         "machine": f"{model.module.device.description}, {model.module.device.threads} threads",
         "date": datetime.date.today().isoformat(),
         "gain": f"{kept.ratio.estimate:.3f} x the whole model",
-        **({"disable": ",".join(added)} if added and kept.choice.disable else {}),
+        **({"disable": ",".join(added)} if added else {}),
     }
 
 
