@@ -139,7 +139,7 @@ class Bench:
         try:
             runner.load(name, made)
             failed = runner.check(name, _HOPELESS * self._us / self._best)
-            if isinstance(failed, float):
+            if failed is not None and not isinstance(failed, tuple):
                 ratio = self._us / failed
                 numbers = {"us": failed, "baseline_us": self._us, "ratio": (ratio / 2, ratio, ratio * 2)}
                 return replace(trial, status=Status.BEATEN, reason="far slower in its first calls", **numbers)
