@@ -29,8 +29,8 @@ def make_model(path: Path) -> None:
 
 def fill(page: str, name: str, text: str) -> str:
     """The page with other text in the block after `<!-- made: NAME ... -->`."""
-    pattern = rf"(<!-- made: {name}[^>]*-->\n```\w*\n).*?(\n```)"
-    filled, count = re.subn(pattern, lambda one: one[1] + text.strip("\n") + one[2], page, flags=re.DOTALL)
+    pattern = rf"(<!-- made: {name}[^>]*-->\n```\w*\n)(?:.*?\n)??(```)"
+    filled, count = re.subn(pattern, lambda one: one[1] + text.strip("\n") + "\n" + one[2], page, flags=re.DOTALL)
     assert count == 1, f"the page has no block {name}"
     return filled
 
