@@ -19,9 +19,8 @@ TARGET = "llvm-cpu:x86_64:x86-64-v3:cores=2"
 def make_model(path: Path) -> None:
     """The ToyModel as MLIR's torch dialect."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from torch_mlir import fx
-
     from benchmarks.models import toy_model
+    from torch_mlir import fx
 
     case = toy_model()
     path.write_text(str(fx.export_and_import(case.model, *case.args, output_type="torch")))
