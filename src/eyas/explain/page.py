@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from html import escape
 
 from eyas.explain.graph import draw_graph
-from eyas.targets.others import BUSY
 from eyas.explain.report import Report
 from eyas.explain.roofline import draw_roofline
 from eyas.explain.timeline import draw_timeline
 from eyas.pages.frame import fill, script_data
 from eyas.runtime import Event
+from eyas.targets.others import BUSY
 
 
 def make_page(report: Report, events: Sequence[Event]) -> str:
