@@ -63,6 +63,7 @@ conformance-wild: build $(VENV)/.wild  ## model files of strangers from PyPI and
 
 conformance-vulkan: build $(VENV)/.zoo  ## all lists for the Vulkan device that is here: eight models, ONNX node tests, JAX, the zoo, random graphs
 	$(RUN) $(BIN)/python -m tests.conformance.gpu --target vulkan
+	$(RUN) $(BIN)/python -m tests.conformance.gpu --target vulkan --precision f16
 	$(RUN) $(BIN)/python -m tests.conformance.onnx --numeric --target vulkan $(ARGS)
 	$(RUN) $(BIN)/python -m tests.conformance.jax --target vulkan
 	$(RUN) $(BIN)/python -m tests.conformance.zoo --target vulkan
@@ -122,7 +123,7 @@ bench-cpu: build build/peers/.installed  ## Eyas beside other engines on nine mo
 bench-vmvx: build build/peers/.installed  ## the same models as portable bytecode, beside machine code and IREE's VMVX
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.vmvx --keep build/bench_vmvx $(ARGS)
 
-bench-vulkan: build build/peers/.installed  ## eight models on the Vulkan device that is here, beside IREE's Vulkan; ARGS='--models minilm' narrows it
+bench-vulkan: build build/peers/.installed  ## eight models on the Vulkan device that is here, beside IREE's Vulkan; ARGS='--models minilm' narrows it, ARGS=--go-on goes on where it stopped
 	$(RUN) PYTHONPATH=build/peers $(BIN)/python -m benchmarks.vulkan --keep build/bench_vulkan $(ARGS)
 
 bench-gpu-eager: build  ## eight models on the GPU that is here beside PyTorch eager on it; ARGS='--models minilm --table 20' narrows it and shows kernels

@@ -11,18 +11,28 @@ product in f32.
 from __future__ import annotations
 
 import argparse
-import itertools
+import math
 import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gpu_kernels import wake
+from benchmarks.gpu_product_sweep import knobs_for
+
 _SHAPES = "1024,2048,4096,4096t,1000x1111x999"
-_RUNS = 8
+_RUNS, _TURNS = 8, 2
+_CHAIN = 21
 CHOSEN = "chosen"
-_SUMS = {"f16": ("f32", "0.0", "f16"), "bf16": ("f32", "0.0", "bf16"), "i8": ("i32", "0", "i32")}
+_SUMS = {
+    "f16": ("f32", "0.0", "f16"),
+    "bf16": ("f32", "0.0", "bf16"),
+    "i8": ("i32", "0", "i32"),
+    "f32": ("f32", "0.0", "f32"),
+}
 
 
 @dataclass(frozen=True)
@@ -47,39 +57,80 @@ class Case:
         return 2 * self.rows * self.columns * self.steps
 
     @property
+    def has_chain(self) -> bool:
+        """Whether a product can be a factor of the next."""
+        return self.rows == self.columns == self.steps and self.element != "i8"
+
+    @property
     def text(self) -> str:
         """The program: a product, its sums rounded to the type of its factors."""
-        sum_, zero, result = _SUMS[self.element]
+        a, b, r = self._types
+        return f"""
+func.func @main(%a: {a}, %b: {b}) -> {r} {{{self._product("%a", "%b", "0")}
+  return %g0 : {r}
+}}"""
+
+    def chain(self, count: int) -> str:
+        """The program that multiplies again and again, so that a product starts where another ends."""
+        a, b, r = self._types
+        factors = ["%b", *(f"%g{number}" for number in range(count))]
+        products = "".join(self._product("%a", factors[number], str(number)) for number in range(count))
+        return f"""
+func.func @main(%a: {a}, %b: {b}) -> {r} {{{products}
+  return {factors[-1]} : {r}
+}}"""
+
+    @property
+    def _types(self) -> tuple[str, str, str]:
+        """Of both factors and the result."""
         b_sizes = f"{self.columns}x{self.steps}" if self.turned else f"{self.steps}x{self.columns}"
-        a, b = f"tensor<{self.rows}x{self.steps}x{self.element}>", f"tensor<{b_sizes}x{self.element}>"
-        c, r = (f"tensor<{self.rows}x{self.columns}x{type_}>" for type_ in (sum_, result))
+        sizes = f"{self.rows}x{self.steps}", b_sizes, f"{self.rows}x{self.columns}"
+        a, b, r = (
+            f"tensor<{one}x{type_}>"
+            for one, type_ in zip(sizes, (self.element, self.element, _SUMS[self.element][2]), strict=True)
+        )
+        return a, b, r
+
+    def _product(self, left: str, right: str, name: str) -> str:
+        """The text of %g`name`, a product."""
+        sum_, zero, result = _SUMS[self.element]
+        a, b, r = self._types
+        c = f"tensor<{self.rows}x{self.columns}x{sum_}>"
         b_map = "(n, k)" if self.turned else "(k, n)"
         extend, multiply, add = ("extsi", "muli", "addi") if self.element == "i8" else ("extf", "mulf", "addf")
-        rounded = f"""
-  %r = tensor.empty() : {r}
-  %g = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
-      iterator_types = ["parallel", "parallel"]}} ins(%p : {c}) outs(%r : {r}) {{
+        widened = (
+            ""
+            if self.element == sum_
+            else f"""
+    %u = arith.{extend} %x : {self.element} to {sum_}
+    %v = arith.{extend} %y : {self.element} to {sum_}"""
+        )
+        u, v = ("%x", "%y") if self.element == sum_ else ("%u", "%v")
+        made = "g" if result == sum_ else "p"
+        rounded = (
+            ""
+            if result == sum_
+            else f"""
+  %r{name} = tensor.empty() : {r}
+  %g{name} = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%p{name} : {c}) outs(%r{name} : {r}) {{
   ^bb0(%x: {sum_}, %y: {result}):
     %t = arith.truncf %x : {sum_} to {result}
     linalg.yield %t : {result}
-  }} -> {r}
-  return %g : {r}"""
+  }} -> {r}"""
+        )
         return f"""
-func.func @main(%a: {a}, %b: {b}) -> {r} {{
-  %zero = arith.constant {zero} : {sum_}
-  %e = tensor.empty() : {c}
-  %f = linalg.fill ins(%zero : {sum_}) outs(%e : {c}) -> {c}
-  %p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> {b_map}>,
+  %zero{name} = arith.constant {zero} : {sum_}
+  %e{name} = tensor.empty() : {c}
+  %f{name} = linalg.fill ins(%zero{name} : {sum_}) outs(%e{name} : {c}) -> {c}
+  %{made}{name} = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> {b_map}>,
       affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}}
-      ins(%a, %b : {a}, {b}) outs(%f : {c}) {{
-  ^bb0(%x: {self.element}, %y: {self.element}, %z: {sum_}):
-    %u = arith.{extend} %x : {self.element} to {sum_}
-    %v = arith.{extend} %y : {self.element} to {sum_}
-    %w = arith.{multiply} %u, %v : {sum_}
+      ins({left}, {right} : {a}, {b}) outs(%f{name} : {c}) {{
+  ^bb0(%x: {self.element}, %y: {self.element}, %z: {sum_}):{widened}
+    %w = arith.{multiply} {u}, {v} : {sum_}
     %s = arith.{add} %z, %w : {sum_}
     linalg.yield %s : {sum_}
-  }} -> {c}{rounded if result != sum_ else f"  return %p : {c}"}
-}}"""
+  }} -> {c}{rounded}"""
 
 
 @dataclass(frozen=True)
@@ -97,7 +148,9 @@ class Variant:
 
         if self.text == CHOSEN:
             return
-        subgroups, fragments, depth, buffers, in_flight, band, *shape = self.text.split(":")
+        main, *changed = self.text.split(",")
+        more = {name: int(value) for name, _, value in (one.partition("=") for one in changed)}
+        subgroups, fragments, depth, buffers, in_flight, band, *shape = main.split(":")
         (down, across, *parts), (rows, columns) = (list(map(int, one.split("x"))) for one in (subgroups, fragments))
         part = parts[0] if parts else 1
         m, n, k = map(int, shape[0].split("x")) if shape else (0, 0, 0)
@@ -110,7 +163,7 @@ class Variant:
             knobs = replace(
                 one.knobs, threads=part * down * across * target.subgroup, parts=part, columns=across,
                 row_fragments=rows, column_fragments=columns, depth=int(depth), buffers=int(buffers),
-                in_flight=int(in_flight), band=int(band),
+                in_flight=int(in_flight), band=int(band), **more,
             )  # fmt: skip
             if m:
                 knobs = replace(knobs, fragment_rows=m, fragment_columns=n, fragment_depth=k)
@@ -130,9 +183,18 @@ def build(case: Case, variant: Variant, target: str, folder: str) -> tuple[str, 
         module = eyas.compile(path, target=target, cache=False)
         (kernel,) = module.manifest["kernels"]
         module.save(path.with_suffix(".eyas"))
-        return str(path.with_suffix(".eyas")), f"{kernel['strategy']}"
+        if case.has_chain:
+            chain = path.with_suffix(".chain.mlir")
+            chain.write_text(case.chain(_CHAIN))
+            eyas.compile(chain, target=target, cache=False).save(_chain_of(path))
+        knobs = " ".join(part.partition("=")[2] for part in kernel.get("knobs", "").split())
+        return str(path.with_suffix(".eyas")), f"{kernel['strategy']} {knobs}"
     except Exception as error:  # what one variant does must not end the others
         return f"{type(error).__name__}: {str(error)[:200]}"
+
+
+def _chain_of(path: Path) -> Path:
+    return path.with_name(f"{path.name.partition('.')[0]}.chain.eyas")
 
 
 def inputs_of(case: Case) -> tuple[list[Any], Any]:
@@ -146,8 +208,9 @@ def inputs_of(case: Case) -> tuple[list[Any], Any]:
         factors = [torch.randint(-128, 128, shape, dtype=torch.int8, device=device) for shape in shapes]
         wide = [one.double() for one in factors]
     else:
-        kind = torch.float16 if case.element == "f16" else torch.bfloat16
-        factors = [torch.randn(shape, device=device).to(kind) for shape in shapes]
+        kind = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}[case.element]
+        scales = case.steps**-0.5, 1.0  # so that products of products do not grow
+        factors = [(torch.randn(shape, device=device) * by).to(kind) for shape, by in zip(shapes, scales, strict=True)]
         wide = [one.float() for one in factors]
     return factors, wide[0] @ (wide[1].T if case.turned else wide[1])
 
@@ -157,12 +220,38 @@ def error_of(got: Any, want: Any) -> float:
     return float((got.to(want.device).to(want.dtype) - want).abs().max() / want.abs().max())
 
 
-def time_us(path: str, inputs: Sequence[Any]) -> float:
+@dataclass(frozen=True)
+class Times:
+    """Of one product in us: between two time stamps, and in a row of them, where each starts as another ends."""
+
+    alone: float
+    in_a_row: float | None
+
+    @property
+    def best(self) -> float:
+        return self.alone if self.in_a_row is None else self.in_a_row
+
+
+def times_of(case: Case, module: Any, path: str, inputs: Sequence[Any]) -> Times:
     import eyas
 
-    module = eyas.load(path, device="vulkan")
-    best = [max(one.duration_us for one in events) for events in module.profile(*inputs, runs=_RUNS)]
-    return min(best)
+    wake()
+    alone = min(max(one.duration_us for one in events) for events in module.profile(*inputs, runs=_RUNS))
+    if not case.has_chain:
+        return Times(alone, None)
+    chain = eyas.load(_chain_of(Path(path)), device="vulkan")
+    there = [module.device.put(one) for one in inputs]
+    calls = {1: module.on_device, _CHAIN: chain.on_device}
+    taken: dict[int, list[float]] = {1: [], _CHAIN: []}
+    for turn in range(_TURNS + 1):
+        wake()
+        for count, call in calls.items():
+            for _ in range(_RUNS):
+                begin = time.perf_counter()
+                call(*there)
+                if turn:
+                    taken[count].append(1e6 * (time.perf_counter() - begin))
+    return Times(alone, (min(taken[_CHAIN]) - min(taken[1])) / (_CHAIN - 1))
 
 
 def library_us(case: Case, factors: Sequence[Any]) -> float | None:
@@ -198,18 +287,22 @@ def main() -> int:
     parser.add_argument("--shapes", default=_SHAPES, help="comma-separated")
     parser.add_argument("--types", default="f16,bf16", help="comma-separated")
     parser.add_argument("--try", dest="variants", action="append", default=[], metavar="KNOBS")
+    parser.add_argument("--sweep", action="store_true", help="the knobs of gpu_product_sweep.py beside those chosen")
+    parser.add_argument("--best", type=int, default=1000, metavar="N", help="print only the fastest")
     parser.add_argument("--jobs", type=int, default=8)
     options = parser.parse_args()
     import eyas
 
     target = str(eyas.Target.parse("vulkan"))
     cases = [Case.parse(one, kind) for kind in options.types.split(",") for one in options.shapes.split(",")]
-    variants = [Variant(one) for one in options.variants or [CHOSEN]]
+    asked = [CHOSEN, *options.variants] if options.sweep else options.variants or [CHOSEN]
+    tried = {case: [*asked, *(knobs_for(case.steps) if options.sweep else [])] for case in cases}
     print(target)
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(options.jobs, max_tasks_per_child=1) as pool:
         built = {
-            (case, variant): pool.submit(build, case, variant, target, folder)
-            for case, variant in itertools.product(cases, variants)
+            (case, text): pool.submit(build, case, Variant(text), target, folder)
+            for case in cases
+            for text in tried[case]
         }
         for case in cases:
             factors, want = inputs_of(case)
@@ -217,28 +310,34 @@ def main() -> int:
             against = "" if library is None else f"  torch {library:8.1f} us {case.flops / library / 1e6:6.1f} TFLOP/s"
             print(f"{case}{against}", flush=True)
             host = [one.cpu() for one in factors]
-            for variant in variants:
-                print(
-                    f"  {variant.text:26}", _row(case, built[case, variant].result(), host, want, library), flush=True
-                )
+            rows = [_row(case, text, built[case, text].result(), host, want, library) for text in tried[case]]
+            chosen = [row for row, text in zip(rows, tried[case], strict=True) if text == CHOSEN]
+            for _, text in [*sorted(rows)[: options.best], *(chosen if options.sweep else [])]:
+                print(f"  {text}", flush=True)
     return 0
 
 
-def _row(case: Case, made: tuple[str, str] | str, inputs: Sequence[Any], want: Any, library: float | None) -> str:
+def _row(
+    case: Case, variant: str, made: tuple[str, str] | str, inputs: Sequence[Any], want: Any, library: float | None
+) -> tuple[float, str]:
+    """The time of a variant, and what is said of it."""
     import torch
 
     import eyas
 
     if isinstance(made, str):
-        return made
+        return math.inf, f"{variant:30} {made}"
     path, strategy = made
     try:
-        got = torch.as_tensor(eyas.load(path, device="vulkan")(*inputs))
-        taken = time_us(path, inputs)
+        module = eyas.load(path, device="vulkan")
+        got = torch.as_tensor(module(*inputs))
+        taken = times_of(case, module, path, inputs)
     except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:200]}"
-    ratio = "" if library is None else f" {library / taken:5.2f} x"
-    return f"{taken:8.1f} us {case.flops / taken / 1e6:6.1f}{ratio} error {error_of(got, want):.0e} {strategy}"
+        return math.inf, f"{variant:30} {type(error).__name__}: {str(error)[:200]}"
+    ratio = "" if library is None else f" {library / taken.best:5.2f} x"
+    alone, rate = f"({taken.alone:.1f} alone)", case.flops / taken.best / 1e6
+    right = f"error {error_of(got, want):.0e}"
+    return taken.best, f"{taken.best:8.1f} us {alone:15} {rate:6.1f}{ratio} {right} {variant:26} {strategy}"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """`python -m benchmarks.vulkan`: the eight models of the GPU bars on a Vulkan device, beside IREE on the same one.
 
-VK_ICD_FILENAMES names another driver than the loader would choose.
+VK_ICD_FILENAMES names another driver than the loader would choose. What was measured is kept after each model, in
+`results.json` of the folder that `--keep` names; with `--go-on` models that are there are not run again, and what IREE
+compiled for them neither. Models are opened one after the other, so that a run can be stopped at any time.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from benchmarks import report
@@ -21,6 +23,7 @@ from benchmarks.gpu_models import MODELS
 
 SUITE = "benchmarks.vulkan"
 LIMIT_S = 300.0
+RESULTS_FILE = "results.json"
 MEAN_LIMIT, LIMIT = 4.0, 1.0
 """IREE's time over ours: geometric mean, and any model."""
 
@@ -60,14 +63,22 @@ def main() -> int:
     parser.add_argument("--engines", default=",".join(ENGINES), help="comma-separated")
     parser.add_argument("--rounds", type=int, default=3, help="how often each engine's turn comes")
     parser.add_argument("--json", metavar="FILE", help="write all times there")
-    parser.add_argument("--keep", metavar="DIR", help="keep models and what IREE compiled there")
+    parser.add_argument("--keep", metavar="DIR", help="keep models, what IREE compiled, and times there")
+    parser.add_argument("--go-on", action="store_true", help="do not measure again what DIR has times of")
     options = parser.parse_args()
+    if options.go_on and not options.keep:
+        parser.error("--go-on needs --keep DIR, where the times of the models before are")
     facts = report.machine() | {"device": _device()}
     report.print_machine(facts)
     print(facts["device"])
-    results: list[Result] = []
+    kept = Path(options.keep) / RESULTS_FILE if options.keep else None
+    results = read_results(kept) if kept is not None and options.go_on else []
+    for model in dict.fromkeys(row.model for row in results):
+        print_rows([row for row in results if row.model == model])
     with tempfile.TemporaryDirectory(prefix="eyas-bench-") as scratch:
         for model in options.models.split(","):
+            if any(row.model == model for row in results):
+                continue
             folder = Path(options.keep or scratch) / model
             if not (folder / INPUTS_FILE).exists():
                 folder.mkdir(parents=True, exist_ok=True)
@@ -76,10 +87,21 @@ def main() -> int:
             rows = measure(model, options.engines.split(","), folder, facts["threads"], options.rounds, SUITE, LIMIT_S)
             print_rows(rows)
             results += rows
-            if options.json:
-                kept = [{**asdict(row), "median_ms": row.median_ms, "spread": row.spread} for row in results]
-                Path(options.json).write_text(json.dumps({"machine": facts, "results": kept}, indent=1))
+            for path in filter(None, (options.json, kept)):
+                write_results(Path(path), facts, results)
     return print_summary(results)
+
+
+def write_results(path: Path, facts: Mapping[str, object], results: Sequence[Result]) -> None:
+    rows = [{**asdict(row), "median_ms": row.median_ms, "spread": row.spread} for row in results]
+    path.write_text(json.dumps({"machine": facts, "results": rows}, indent=1))
+
+
+def read_results(path: Path) -> list[Result]:
+    """What `write_results` wrote, less what can be computed from it; nothing where there is no file."""
+    names = [field.name for field in fields(Result)]
+    rows = json.loads(path.read_text())["results"] if path.exists() else []
+    return [Result(**{name: row[name] for name in names}) for row in rows]
 
 
 def _device() -> str:

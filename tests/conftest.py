@@ -6,6 +6,22 @@ import pytest
 from tests.tools import frameworks, vulkan
 
 os.environ["EYAS_CACHE"] = "off"
+vulkan.switch_validation_on()
+
+
+@pytest.fixture(autouse=True)
+def valid_use_of_vulkan(request: pytest.FixtureRequest):
+    """A test fails if the validation layer says anything about what was done in it."""
+    before = vulkan.messages()
+    yield
+    count = vulkan.messages() - before
+    if count and "messages_expected" not in request.fixturenames:
+        pytest.fail(f"{count} messages of Vulkan's validation layer; they are in what stderr got")
+
+
+@pytest.fixture
+def messages_expected():
+    """For the test that shows that messages are seen."""
 
 
 @pytest.fixture

@@ -1,9 +1,14 @@
-"""Turns: the processes of all engines are open, one of them runs at a time, and each comes up in every round."""
+"""Turns: the processes of all engines are open, one of them runs at a time, and each comes up in every round.
+
+The others are stopped meanwhile: an engine that has nothing to do may still look for work all the time. IREE's Vulkan
+on lavapipe waits in two threads that never sleep, which took half of two cores from whoever had the turn.
+"""
 
 from __future__ import annotations
 
 import json
 import queue
+import signal
 import statistics
 import subprocess
 import sys
@@ -72,17 +77,21 @@ class Worker:
             self.result.reason = f"wrong: {self.result.error:.1e} from PyTorch"
         if self.result.reason:
             self.close()
+        else:
+            self.child.send_signal(signal.SIGSTOP)
 
     def turn(self) -> None:
         """Warms up, then runs about `ROUND_MS` long."""
         if self.result.reason or (self.result.median_ms or 0) > LAST_MS:
             return
+        self.child.send_signal(signal.SIGCONT)
         times = self._ask(1)
         if times and times[0] <= LONG_MS:
             warm = [*times, *self._ask(1)]
             times = self._ask(max(3, min(200, round(ROUND_MS / max(min(warm), 1e-3)))))
         if times:
             self.result.rounds_ms.append(times)
+        self.child.send_signal(signal.SIGSTOP)
 
     def close(self) -> None:
         self.child.kill()

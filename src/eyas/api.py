@@ -18,6 +18,7 @@ from eyas.pipelines.request import Request, Services, Watcher
 from eyas.runtime import Device, Module
 from eyas.runtime.device import as_device
 from eyas.runtime.module import load_open_file
+from eyas.specs import as_sources
 from eyas.targets import Target, parse_targets
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def compile(
     dump_phases: str | Path | None = None,
     max_arena_bytes: int = 0,
     precision: str | None = None,
+    tuning_spec: Any = None,
+    default_specs: bool = True,
     progress: bool | None = None,
     cache: bool = True,
 ) -> Module:
@@ -49,7 +52,9 @@ def compile(
     means that argument 0 starts as its example and is replaced by result 0 after each call. `disable` leaves passes or
     strategies out, `dump_phases` is a folder for the program after each phase, `max_arena_bytes` a cap on the memory
     for intermediate values. `precision="f16"` (or "bf16") has a model in f32 multiply and remember in f16 and add up in
-    f32, with arguments and results as they were; `eyas.verify` says what that does to it. `progress` shows it on
+    f32, with arguments and results as they were; `eyas.verify` says what that does to it. `tuning_spec` is the path
+    of a tuning spec, its text, or a list of them, of which the first decides where several match; without
+    `default_specs` those that come with the package are not used. `progress` shows it on
     stderr: None means when that is a terminal. Without `cache` nothing that was compiled before is used or kept.
     Several targets give one module with a variant for each, of which the best that a machine can run is chosen when it
     is loaded. A module for another machine can only be saved. Without `device` a module for CPUs is loaded on this
@@ -81,6 +86,8 @@ def compile(
         tuple(disable),
         max_arena_bytes,
         precision,
+        tuning_specs=as_sources(tuning_spec),
+        default_specs=default_specs,
     )
     shown = _progress(sys.stderr.isatty() if progress is None else progress)
     services = Services(open_store() if cache else None, dump=Path(dump_phases) if dump_phases else None)

@@ -62,6 +62,12 @@ def compile_memory_bytes() -> int:
     return _bytes("EYAS_COMPILE_MEMORY", max(machine // 2, 4 << 30))
 
 
+def specs_folder() -> Path | None:
+    """Where tuning specs are that apply by default: EYAS_SPECS is a folder to have instead of the package's own."""
+    given = os.environ.get("EYAS_SPECS", "").strip()
+    return Path(given).expanduser().absolute() if given else None
+
+
 def compiles_in_process() -> bool:
     """EYAS_COMPILE_IN_PROCESS=1: LLVM runs in this process, for debuggers; nothing then contains its death."""
     return os.environ.get("EYAS_COMPILE_IN_PROCESS", "").strip().lower() not in ("", *_OFF)

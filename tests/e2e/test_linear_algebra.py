@@ -147,3 +147,33 @@ def test_a_factor_that_is_not_there_fails_the_call() -> None:
     module = compiled(linalg.cholesky, torch.eye(3))
     with pytest.raises(CallError, match="positive-definite"):
         module(-torch.eye(3))
+
+
+def complex_systems(a: Tensor, b: Tensor, vector: Tensor) -> dict[str, object]:
+    return {
+        "solve": linalg.solve(a, b),
+        "solve from the right": linalg.solve(a, b.mT, left=False),
+        "solve for a vector": linalg.solve(a[0], vector),
+        "inv": linalg.inv(a),
+        "inv in c128": linalg.inv(a.to(torch.complex128)),
+        "singular": linalg.inv_ex(a * 0)[1],
+    }
+
+
+def test_complex_systems():
+    torch.manual_seed(0)
+    shapes = (2, 4, 4), (2, 4, 3), (4,)
+    agree(complex_systems, *(torch.randn(shape, dtype=torch.complex64) for shape in shapes))
+
+
+def test_gradients_of_eigenvalues():
+    """They solve a system of complex numbers."""
+    torch.manual_seed(0)
+
+    def function(x: Tensor) -> Tensor:
+        values, vectors = linalg.eig(x)
+        return (values.abs() ** 2).sum() + (vectors.abs() ** 3).sum()
+
+    x = torch.randn(3, 3, requires_grad=True)
+    made = torch.compile(function, backend="eyas", fullgraph=True)(x)
+    torch.testing.assert_close(*(torch.autograd.grad(one, x)[0] for one in (made, function(x))), rtol=1e-4, atol=1e-4)

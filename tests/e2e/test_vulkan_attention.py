@@ -4,6 +4,7 @@ nothing, few queries and many keys, and forms of the kernel that the device of t
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ class Attention(nn.Module):
 
 
 @pytest.fixture(
-    params=[AttentionKnobs(16, 8, 1, 2, 2, 4, 0), AttentionKnobs(8, 1, 4, 2, 2, 4, 0)], ids=["one", "split"]
+    params=[AttentionKnobs(16, 8, 1, 2, 2, 4, 0, 0), AttentionKnobs(8, 1, 4, 2, 2, 4, 0, 0)], ids=["one", "split"]
 )
 def small(monkeypatch, request):
     """Where a test is not about the form: little code, which drivers compile quickly, with and without split keys."""
@@ -164,15 +165,18 @@ def test_what_hardware_with_near_shared_memory_gets(sizes, tmp_path):
 @pytest.mark.parametrize(
     ("sizes", "knobs"),
     [
-        ((1, 2, 40, 50, 32), AttentionKnobs(32, 4, 1, 2, 4, 8, 1)),
-        ((1, 2, 100, 130, 80), AttentionKnobs(128, 16, 1, 4, 4, 16, 1)),
-        ((1, 2, 1, 513, 64), AttentionKnobs(64, 8, 8, 1, 2, 4, 0)),
-        ((1, 2, 3, 197, 40), AttentionKnobs(64, 16, 4, 1, 2, 4, 0)),
-        ((1, 2, 64, 64, 64), AttentionKnobs(128, 16, 1, 8, 4, 16, 1)),
-        ((1, 2, 21, 33, 7), AttentionKnobs(16, 8, 1, 3, 3, 1, 0)),  # threads without columns of their own
-        ((1, 2, 21, 33, 24), AttentionKnobs(32, 2, 4, 5, 2, 8, 0)),
+        ((1, 2, 40, 50, 32), AttentionKnobs(32, 4, 1, 4, 4, 8, 1, 0)),
+        ((1, 2, 100, 130, 80), AttentionKnobs(128, 16, 1, 4, 4, 16, 1, 0)),
+        ((1, 2, 1, 513, 64), AttentionKnobs(64, 8, 8, 1, 2, 4, 0, 0)),
+        ((1, 2, 3, 197, 40), AttentionKnobs(64, 16, 4, 1, 2, 4, 0, 0)),
+        ((1, 2, 70, 90, 64), AttentionKnobs(32, 8, 1, 4, 4, 16, 1, 8)),  # the device's own, if it is another
+        ((1, 2, 64, 64, 64), AttentionKnobs(256, 16, 1, 4, 4, 16, 1, 0)),
+        ((1, 2, 21, 33, 7), AttentionKnobs(16, 8, 1, 3, 3, 1, 0, 0)),  # threads without columns of their own
+        ((1, 2, 21, 33, 24), AttentionKnobs(32, 2, 4, 5, 2, 8, 0, 0)),
     ],
 )
 def test_forms_of_other_devices(monkeypatch, sizes, knobs, tmp_path):
+    if knobs.subgroup:
+        knobs = replace(knobs, subgroup=eyas.Target.parse(vulkan.target()).subgroup)
     monkeypatch.setattr(attention, "default_knobs", lambda form, target: knobs)
     check(Attention(), draw(*sizes), tmp_path)

@@ -110,6 +110,17 @@ def test_transposes_go_through_squares(shape: tuple[int, int]) -> None:
     _check(STAGED, {"transposes"}, lambda x, y: x.t() * 2 + y, x, y)
 
 
+@pytest.mark.parametrize("shape", [(130, 70), (128, 61)])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.int8])
+def test_narrow_elements_are_transposed_in_words(shape: tuple[int, int], dtype: torch.dtype) -> None:
+    x = (torch.randn(shape) * 50).to(dtype)
+    module = eyas.compile(lambda x: x.t().contiguous(), (x,), target=_target(STAGED))
+    (kernel,) = module.manifest["kernels"]
+    points = 1 if shape[1] % 2 else 2
+    assert kernel["strategy"] == "transposes" and f"points={points}" in kernel["knobs"].split(), kernel
+    assert torch.equal(torch.as_tensor(module(x)), x.t())
+
+
 def test_permutations_of_images_go_through_squares() -> None:
     _check(STAGED, {"transposes"}, lambda x: x.permute(0, 2, 3, 1).contiguous(), torch.randn(2, 40, 33, 35))
 
@@ -150,6 +161,7 @@ def test_an_edited_schedule_is_used_and_a_wrong_one_refused(tmp_path) -> None:
     text = (dump / "5.hal.mlir").read_text()
     assert "row_points" in text
     edited = re.sub(r"row_points = \d+", "row_points = 2", re.sub(r"columns = \d+", "columns = 4", text))
+    edited = re.sub(r"lanes = \d+", "lanes = 1", edited)
     (dump / "5.hal.mlir").write_text(re.sub(r"threads = \d+", "threads = 32", edited))
     target = (eyas.Target.parse(_target(DEVICE)),)
     module = driver.compile(Request(read_dump_file(dump / "5.hal.mlir"), targets=target, after=Phase.HAL)).load()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.tools import vulkan
 
 import eyas
+from eyas.codegen.spirv import compile as spirv
 from eyas.errors import UsageError
 
 
@@ -28,6 +32,29 @@ def test_a_device_is_found_by_its_name() -> None:
     assert vulkan.device(match=whole[:6].upper()).description == whole
     with pytest.raises(UsageError, match=r"no device with index 0 and 'abacus' in its name; there are: "):
         vulkan.device(match="abacus")
+
+
+def test_messages_of_the_validation_layer_are_seen(messages_expected, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that declares what the device was not asked for: `tests/conftest.py` counts on hearing of it."""
+    if vulkan.device() and os.environ.get(vulkan.VALIDATION) != "1":
+        pytest.skip("needs the validation layer: make system-deps")
+    right = spirv.lower_to_spirv
+    header, geometry = 20, struct.pack("<2I", 2 << 16 | 17, 2)  # OpCapability Geometry, after five words
+
+    def wrong(*args):
+        made = right(*args)
+        return replace(made, code=made.code[:header] + geometry + made.code[header:])
+
+    monkeypatch.setenv("EYAS_COMPILE_IN_PROCESS", "1")
+    monkeypatch.setattr(spirv, "lower_to_spirv", wrong)
+    before, x = vulkan.messages(), np.arange(5, dtype=np.float32)
+    text = """
+      func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {
+        %y = arith.addf %x, %x : tensor<5xf32>
+        return %y : tensor<5xf32>
+      }"""
+    np.testing.assert_array_equal(eyas.compile(text, target="vulkan")(x), x + x)
+    assert vulkan.messages() > before
 
 
 def test_pipelines_go_to_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,16 @@
 
 Without one, tests that need it are skipped with the reason. Where every package is required (EYAS_TEST_REQUIRE=all) and
 Mesa's driver is installed, a device that does not open is a failure: something of ours is broken.
+
+Where Khronos' validation layer is installed, every device that a test opens is checked by it, the order of accesses
+too, and a test after which the layer has said anything fails (`tests/conftest.py`).
 """
 
 from __future__ import annotations
 
 import functools
 import glob
+import os
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +24,26 @@ import eyas
 from eyas.errors import UsageError
 
 _LAVAPIPE = "/usr/share/vulkan/icd.d/lvp_icd*.json"
+_LAYER = "/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json"
+VALIDATION = "EYAS_VULKAN_VALIDATION"
+
+
+def switch_validation_on() -> None:
+    """For every device of this process and of its children, unless the variable is set or there is no layer."""
+    if VALIDATION not in os.environ and os.path.exists(_LAYER):
+        os.environ[VALIDATION] = "1"
+
+
+def messages() -> int:
+    """How often the layer has complained in this process; 0 without it, or if no test has asked for a device yet."""
+    if not why_not.cache_info().currsize or why_not() or os.environ.get(VALIDATION) != "1":
+        return 0
+    return int(_counter().properties["validation-messages"])
+
+
+@functools.cache
+def _counter() -> eyas.Device:
+    return eyas.Device("vulkan", validation=1)
 
 
 @functools.cache

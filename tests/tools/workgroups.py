@@ -127,6 +127,19 @@ class Workgroup:
     def _arith_cmpi(self, op, of, active):
         return [_ORDERS[mlir.IntegerAttr(op.attributes["predicate"]).value](*of)]
 
+    def _arith_cmpf(self, op, of, active):
+        number = mlir.IntegerAttr(op.attributes["predicate"]).value
+        assert number == 1, "only whether two numbers are equal is asked here"
+        return [of[0] == of[1]]
+
+    def _math_exp(self, op, of, active):
+        with np.errstate(all="ignore"):
+            return [np.exp(of[0])]
+
+    def _gpu_shuffle(self, op, of, active):
+        assert "xor" in str(op.attributes["mode"]), "the only way in which threads of a subgroup talk here"
+        return [of[0][np.arange(self.threads) ^ of[1]], np.ones(self.threads, bool)]
+
     def _arith_select(self, op, of, active):
         condition, one, other = of
         return [np.where(condition[:, None] if one.ndim > 1 else condition, one, other)]
@@ -150,6 +163,9 @@ class Workgroup:
 
     def _vector_extract(self, op, of, active):
         return [of[0][:, mlir.DenseI64ArrayAttr(op.attributes["static_position"])[0]]]
+
+    def _vector_broadcast(self, op, of, active):
+        return [np.stack([of[0]] * op.results[0].type.shape[0], axis=1)]
 
     def _vector_from_elements(self, op, of, active):
         return [np.stack(of, axis=1)]
@@ -252,6 +268,10 @@ class Workgroup:
     def _gpu_subgroup_mma_constant_matrix(self, op, of, active):
         rows, columns, element = _matrix(op.results[0].type)
         return [np.full((self.threads // self.subgroup, rows, columns), of[0][0], element)]
+
+    def _gpu_subgroup_mma_elementwise(self, op, of, active):
+        assert "mulf" in str(op.attributes["opType"]), "no such op of elements here"
+        return [of[0] * of[1]]
 
     def _gpu_subgroup_mma_compute(self, op, of, active):
         a, b, c = of

@@ -85,6 +85,13 @@ def test_limits_of_code_generation(monkeypatch):
             knobs.compile_seconds()
 
 
+def test_the_folder_of_default_specs(monkeypatch):
+    monkeypatch.setenv("EYAS_SPECS", "")
+    assert knobs.specs_folder() is None
+    monkeypatch.setenv("EYAS_SPECS", "/a/b")
+    assert knobs.specs_folder() == Path("/a/b")
+
+
 @pytest.mark.parametrize(("text", "expected"), [("", False), ("0", False), ("off", False), ("1", True)])
 def test_code_generation_in_this_process(monkeypatch, text, expected):
     monkeypatch.setenv("EYAS_COMPILE_IN_PROCESS", text)

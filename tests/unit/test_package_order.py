@@ -21,7 +21,7 @@ LAYERS = (
     ("codegen",),
     ("dialects", "targets"),
     ("program",),
-    ("ir", "cache"),
+    ("ir", "cache", "specs"),
     ("runtime",),
     ("module",),
     ("knobs",),

@@ -14,6 +14,7 @@ from eyas.cli.common import (
     INPUT_HELP,
     PRECISION_HELP,
     TARGET_HELP,
+    TUNING_HELP,
     VARIANT_HELP,
     choose_entry,
     make_inputs,
@@ -38,6 +39,7 @@ def command(
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
+    tuning_spec: Annotated[list[Path] | None, typer.Option(help=TUNING_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     variant: Annotated[str | None, typer.Option(help=VARIANT_HELP)] = None,
     device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
@@ -52,7 +54,16 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="All numbers as JSON.")] = False,
 ) -> None:
     """Measure a module: median, spread, and GFLOP/s where known."""
-    loaded = open_module(module, device, threads, quiet=json, target=target, variant=variant, precision=precision)
+    loaded = open_module(
+        module,
+        device,
+        threads,
+        quiet=json,
+        target=target,
+        variant=variant,
+        precision=precision,
+        tuning_spec=tuning_spec,
+    )
     function = choose_entry(loaded, entry)
     inputs = make_inputs(input or [], loaded.functions[function].signature)
     times = measure(loaded, inputs, runs, function)

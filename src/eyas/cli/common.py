@@ -33,7 +33,25 @@ DEVICE_HELP = (
 PRECISION_HELP = (
     "f16 or bf16: what a model in f32 multiplies and remembers in; sums stay in f32. [default: the model's]"
 )
+TUNING_HELP = "A tuning spec; of several that match a dispatch the first decides."
 VARIANT_HELP = "Of a module with several: a target, or a part of it. [default: the best that runs here]"
+
+
+def describe_tuning(specs: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What became of tuning specs, a line for each; of those that come with the package only what they did."""
+    for one in specs:
+        used, unused = one["used"], one["unused"]
+        if one["default"] and not used and not one["refused"]:
+            continue
+        count = len(used) + len(unused) + len(one["refused"])
+        kernels = sum(map(len, used.values()))
+        parts = [f"{len(used)} of {count} entries decide {kernels} kernel{'s' if kernels != 1 else ''}"]
+        if unused and not one["default"]:
+            parts.append(f"nothing here matches {', '.join('@' + name for name in unused)}")
+        parts += [f"@{name} does not fit {reason}" for name, reasons in one["refused"].items() for reason in reasons]
+        if one["other_targets"]:
+            parts.append(f"{len(one['other_targets'])} more for other targets")
+        yield f"{'default spec ' if one['default'] else ''}{one['spec']}: {'; '.join(parts)}"
 
 
 def open_module(
@@ -44,13 +62,15 @@ def open_module(
     target: str = "",
     variant: str | None = None,
     precision: str | None = None,
+    tuning_spec: Sequence[Path] | None = None,
 ) -> Module:
     """A `.eyas` file, or a model that is compiled first."""
     if not path.is_file():
         raise EyasError(f"no such file: '{path}'")
     if path.suffix.lower() not in MODEL_ENDINGS:
-        if target or precision:
-            asked = f"--target {target}" if target else f"--precision {precision}"
+        if target or precision or tuning_spec:
+            given = {"--target": target, "--precision": precision, "--tuning-spec": (tuning_spec or [""])[0]}
+            asked = next(f"{name} {value}" for name, value in given.items() if value)
             raise UsageError(f"{asked}: '{path}' is compiled already; give the model that it was made from")
         from eyas.runtime import load
 
@@ -59,7 +79,7 @@ def open_module(
         raise UsageError(f"--variant {variant}: '{path}' is a model, which is compiled for one target")
     from eyas.api import compile
 
-    options: dict[str, Any] = {"device": device, "threads": threads, "precision": precision}
+    options: dict[str, Any] = {"device": device, "threads": threads, "precision": precision, "tuning_spec": tuning_spec}
     return compile(str(path), target=target or "llvm-cpu", progress=False if quiet else None, **options)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import PRECISION_HELP, example_inputs, print_json, show_bytes
+from eyas.cli.common import PRECISION_HELP, TUNING_HELP, describe_tuning, example_inputs, print_json, show_bytes
 from eyas.errors import EyasError, UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ def command(
     disable: Annotated[list[str] | None, typer.Option(help="A pass or strategy to leave out; may be repeated.")] = None,
     max_arena: Annotated[int, typer.Option(help="Cap on bytes of intermediate values; 0 for none.")] = 0,
     precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
+    tuning_spec: Annotated[list[Path] | None, typer.Option(help=TUNING_HELP)] = None,
+    no_default_specs: Annotated[
+        bool, typer.Option("--no-default-specs", help="Without tuning specs that come with the package.")
+    ] = False,
     external_weights: Annotated[
         Path | None, typer.Option(help="Write weights to this safetensors file, which stays beside the module.")
     ] = None,
@@ -51,6 +55,7 @@ def command(
     from eyas.pipelines import driver
     from eyas.pipelines.request import Phase, Request, Services
     from eyas.pipelines.timings import Timings
+    from eyas.specs import SpecSource
     from eyas.targets import best_first, parse_targets
 
     begin = time.perf_counter()
@@ -72,6 +77,8 @@ def command(
         after=after,
         last=last,
         external_weights=external_weights,
+        tuning_specs=tuple(map(SpecSource.read, tuning_spec or ())),
+        default_specs=not no_default_specs,
     )
     stopwatch = Timings()
     watchers = (CommandWatcher(), stopwatch, *_progress(quiet or json))
@@ -147,6 +154,7 @@ def _summary(output: Path, manifest: Any, begin: float, phases: dict[str, float]
         "kernels": len(manifest["kernels"]),
         "flops": manifest["flops"],
         **manifest["memory"],
+        **({"tuning": tuning} if (tuning := manifest["provenance"].get("tuning")) else {}),
         "cached": not phases,
         "seconds": round(time.perf_counter() - begin, 3),
         "phase_seconds": {name: round(value, 3) for name, value in phases.items()},
@@ -164,3 +172,5 @@ def _print(summary: dict[str, Any]) -> None:
     if summary["cached"]:
         parts.append("from the cache")
     print(f"{summary['module']}: {', '.join(parts)}, {summary['seconds']:.1f} s")
+    for line in describe_tuning(summary.get("tuning", [])):
+        print(line)

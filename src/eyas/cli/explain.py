@@ -15,6 +15,7 @@ from eyas.cli.common import (
     INPUT_HELP,
     PRECISION_HELP,
     TARGET_HELP,
+    TUNING_HELP,
     choose_entry,
     make_inputs,
     note,
@@ -38,6 +39,7 @@ def command(
     entry: Annotated[str, typer.Option(help=ENTRY_HELP)] = "",
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
+    tuning_spec: Annotated[list[Path] | None, typer.Option(help=TUNING_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
     device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
     runs: Annotated[int | None, typer.Option(min=1, help="[default: as many as fit into two seconds]")] = None,
@@ -57,7 +59,9 @@ def command(
 
     _check_files(json, html, trace)
     before = read_report(Path(against)) if against else None
-    loaded = open_module(model, device, threads, quiet=json == "-", target=target, precision=precision)
+    loaded = open_module(
+        model, device, threads, quiet=json == "-", target=target, precision=precision, tuning_spec=tuning_spec
+    )
     function = choose_entry(loaded, entry)
     inputs = make_inputs(input or [], loaded.functions[function].signature)
     report, events = explain(loaded, inputs, function, runs=runs, measure_machine=measure, name=str(model))

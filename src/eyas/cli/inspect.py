@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyas.cli.common import VARIANT_HELP, print_json, print_table, show_bytes
+from eyas.cli.common import VARIANT_HELP, describe_tuning, print_json, print_table, show_bytes
 from eyas.errors import EyasError
 
 if TYPE_CHECKING:
@@ -156,7 +156,9 @@ def _print(report: dict[str, Any], kernels: bool, parameters: bool) -> None:
     print(f"{report['module']}: {show_bytes(report['bytes'])}")
     if "variants" in report:
         _print_variants(report["variants"], report["runs_here"])
-    rows = [(name.replace("_", " "), value) for name, value in report["provenance"].items() if value]
+    provenance = {name: value for name, value in report["provenance"].items() if value and name != "tuning"}
+    rows = [(name.replace("_", " "), value) for name, value in provenance.items()]
+    rows += [("tuning spec", line) for line in describe_tuning(report["provenance"].get("tuning", []))]
     rows += [("entry point", f"{name}{signature}") for name, signature in report["functions"].items()]
     rows += [("state", f"{name}: {one['type']}") for name, one in list(report["states"].items())[:_STATES_SHOWN]]
     if len(report["states"]) > _STATES_SHOWN:
@@ -215,6 +217,8 @@ def _print_kernels(kernels: list[dict[str, Any]]) -> None:
     for kernel in kernels:
         flops = f", {kernel['flops'] / 1e6:.2f} MFLOP" if kernel.get("flops") else ""
         print(f"\n{kernel['name']}: {kernel['strategy']} {kernel['knobs']}{flops}, {kernel.get('dispatches', '?')} x")
+        if "tuned" in kernel:
+            print(f"    as {kernel['tuned']} says")
         if "needs" in kernel:
             print(f"    needs {', '.join(kernel['needs'])}")
         if "given_up" in kernel:

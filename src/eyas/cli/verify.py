@@ -16,6 +16,7 @@ from eyas.cli.common import (
     MODEL_ENDINGS,
     PRECISION_HELP,
     TARGET_HELP,
+    TUNING_HELP,
     make_inputs,
     note,
     print_json,
@@ -51,6 +52,7 @@ def command(
     ] = None,
     target: Annotated[str, typer.Option(help=TARGET_HELP)] = "",
     precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
+    tuning_spec: Annotated[list[Path] | None, typer.Option(help=TUNING_HELP)] = None,
     disable: Annotated[list[str] | None, typer.Option(help="A pass or strategy to leave out; may be repeated.")] = None,
     device: Annotated[str | None, typer.Option(help=DEVICE_HELP)] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="[default: the CPUs of this process]")] = None,
@@ -68,6 +70,7 @@ def command(
         raise UsageError(f"'{model}' is no model; verification needs the source: {', '.join(MODEL_ENDINGS)}")
     folder = None if no_reproducer else reproducer or Path(f"{model.stem}-repro")
     from eyas.pipelines.signatures import to_program_signature
+    from eyas.specs import as_sources
     from eyas.targets import Target
     from eyas.verification.build import Build
     from eyas.verification.compare import Tolerance
@@ -79,7 +82,9 @@ def command(
             note(f"no --input: random numbers are used, from seed {seed}")
         return make_inputs(input or [], to_program_signature(program.signature), seed)
 
-    build = Build(device, threads, tuple(disable or ()), workers, runs, Target.parse(target or "llvm-cpu"), precision)
+    specs = as_sources(tuning_spec)
+    compiled_for = Target.parse(target or "llvm-cpu")
+    build = Build(device, threads, tuple(disable or ()), workers, runs, compiled_for, precision, specs)
     with _progress(json) as say:
         say("loading")
         source = open_source(str(model), (), {}, None, build)

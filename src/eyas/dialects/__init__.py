@@ -9,6 +9,9 @@ from typing import Any
 
 from torch_mlir import ir as mlir
 
+ON_DEMAND = {"tuning": "Tuning"}
+"""Those that few contexts need."""
+
 DIALECTS = {"flow": "Flow", "stream": "Stream", "hal": "Hal", "codegen": "Codegen", "vm": "Vm"}
 
 
@@ -19,6 +22,14 @@ def load_all() -> None:
         # The bindings look here for each op that they wrap; a miss costs a search of the whole path every time.
         sys.modules.setdefault(f"torch_mlir.dialects.{name}", module)
         _load(getattr(module, class_name))
+
+
+def load_on_demand(name: str) -> None:
+    """Loads one of the others into the current context, unless it is there."""
+    if not mlir.Context.current.is_dialect_loaded(name):
+        module = importlib.import_module(f"eyas.dialects.{name}")
+        sys.modules.setdefault(f"torch_mlir.dialects.{name}", module)
+        _load(getattr(module, ON_DEMAND[name]))
 
 
 # The definition of each dialect as IRDL bytecode. Making it from the classes takes 8 ms longer.

@@ -18,6 +18,12 @@ REJECTED = "codegen.rejected"
 REMARKS = "codegen.remarks"
 """On an executable: what its schedule leaves on the table, for people."""
 
+TUNED = "codegen.tuned"
+"""On an executable: which entry of which tuning spec decided its strategy, `model.spec.mlir @matmul_64x768`."""
+
+TUNING = "codegen.tuning"
+"""On the module: what became of each tuning spec, for the manifest."""
+
 PACKABLE = "codegen.packable"
 """On an executable: bindings that its strategy would read faster in panels, when they are weights, and their lanes:
 `[{binding = 1, lanes = 64}]`."""

@@ -11,6 +11,7 @@ from eyas.ir.passes import Pass, PassPipeline
 
 # name -> module under eyas; the class is the name in CamelCase.
 PASSES: dict[str, str] = {
+    "apply-tuning-spec": "passes.schedule.apply_tuning_spec",
     "check-shapes": "passes.dispatch.check_shapes",
     "compile-executables": "passes.codegen.compile_executables",
     "convert-conv-layout": "passes.optimize.convert_conv_layout",
@@ -92,6 +93,7 @@ PASSES: dict[str, str] = {
     "hoist-sizes": "passes.input.hoist_sizes",
     "narrow-scalars": "passes.input.narrow_scalars",
     "order-nans": "passes.input.order_nans",
+    "place-maxima": "passes.input.place_maxima",
     "skip-inserted-zeros": "passes.optimize.skip_inserted_zeros",
     "split-reductions": "passes.optimize.split_reductions",
     "trim-windows": "passes.optimize.trim_windows",

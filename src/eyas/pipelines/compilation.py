@@ -76,6 +76,7 @@ class Compilation:
             "analyses": self.analyses,
             "evaluate": evaluate_with(self.options.disable, services),
             "store": services.store,
+            "specs": self.options.specs,
             "workers": services.workers,
             "on_done": services.on_kernel,
             "on_warning": services.on_warning,

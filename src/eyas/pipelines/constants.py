@@ -20,7 +20,8 @@ def evaluate_with(disable: tuple[str, ...], services: Services) -> Evaluate:
 
         program = ImportedProgram.flat(part.module, part.signature, Source("", ""), digest="")
         quiet = replace(services, dump=None, watchers=())
-        made = compile(Request(program, disable=disable, after=Phase.OPTIMIZE), quiet).load()(*arguments)
+        request = Request(program, disable=disable, after=Phase.OPTIMIZE, default_specs=False)
+        made = compile(request, quiet).load()(*arguments)
         return [made] if len(part.signature.results) == 1 else list(made)
 
     return evaluate

@@ -168,5 +168,6 @@ def _cache(request: Request, services: Services) -> ModuleCache | None:
     """Where whole modules are kept: those that begin as a model, and are one file."""
     if request.after is not None or request.external_weights is not None:
         return None
-    options = (request.disable, request.max_arena_bytes, request.precision)
+    specs = [one.digest for target in request.targets for one in request.specs(target)]
+    options = (request.disable, request.max_arena_bytes, request.precision, specs)
     return ModuleCache.of(services.store, request.targets, options)

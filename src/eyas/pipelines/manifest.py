@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch_mlir import ir as mlir
 
 from eyas import __version__
+from eyas.dialects import codegen
 from eyas.ir.locations import source_names
 from eyas.ir.walk import find_ops, functions
 from eyas.passes.codegen.note_work import WORK, shortened
@@ -33,6 +34,7 @@ def manifest_of(compilation: Compilation) -> dict[str, Any]:
             "knobs": one["knobs"].value,
             "rejected": [mlir.StringAttr(reason).value for reason in one["rejected"]],
             **({"needs": mlir.StringAttr(one["needs"]).value.split(",")} if "needs" in one else {}),
+            **({"tuned": mlir.StringAttr(one["tuned"]).value} if "tuned" in one else {}),
             **({"given_up": mlir.StringAttr(one["given_up"]).value} if "given_up" in one else {}),
         }
         for executable in find_ops(module, "hal.executable")
@@ -45,6 +47,7 @@ def manifest_of(compilation: Compilation) -> dict[str, Any]:
             "target": str(compilation.options.target),
             "disabled": list(compilation.options.disable),
             "precision": compilation.options.precision,
+            "tuning": tuning_of(module),
             "source": str(program.source),
             "source_digest": program.digest,
         },
@@ -77,6 +80,21 @@ def work_of(module: mlir.Module) -> dict[str, dict[str, Any]]:
                 # Each a factor and the ordinals of push constants to multiply it with.
                 work[name]["flop_terms"] = [list(mlir.DenseI64ArrayAttr(one)) for one in products]
     return work
+
+
+def tuning_of(module: mlir.Module) -> list[dict[str, Any]]:
+    """What became of each tuning spec, as `apply-tuning-spec` noted it."""
+    attributes = module.operation.attributes
+    specs = mlir.ArrayAttr(attributes[codegen.TUNING]) if codegen.TUNING in attributes else ()
+    return [{one.name: _plain(one.attr) for one in mlir.DictAttr(spec)} for spec in specs]
+
+
+def _plain(attribute: mlir.Attribute) -> Any:
+    if isinstance(attribute, mlir.DictAttr):
+        return {one.name: _plain(one.attr) for one in attribute}
+    if isinstance(attribute, mlir.ArrayAttr):
+        return [_plain(one) for one in attribute]
+    return attribute.value
 
 
 def sources_of(module: mlir.Module) -> dict[str, list[list[str]]]:

@@ -39,6 +39,7 @@ OPTIONAL_PASSES = (
     "fold-index-ranges",
     "form-dispatches",
     "deduplicate-executables",
+    "apply-tuning-spec",
     "write-state-in-place",
     "reuse-in-place",
     "plan-memory",
@@ -168,6 +169,8 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
 
 def _schedule(options: Options) -> list[Pass | Upstream]:
     return [
+        # Before anybody asks which strategy there will be.
+        _make("apply-tuning-spec", **_strategies(options)),
         _make("convert-flow-to-stream"),
         Upstream("cse"),
         _make("write-state-in-place", **_strategies(options)),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from eyas.cache.store import Store
 from eyas.errors import CompileWarning, UsageError
+from eyas.specs import SpecSource, shipped
 from eyas.targets import Target
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Options:
     disable: tuple[str, ...] = ()
     max_arena_bytes: int = 0
     precision: str | None = None
+    specs: tuple[SpecSource, ...] = ()
+    """Tuning specs in order, also those that come with the package."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,21 @@ class Request:
     last: Phase = Phase.VM
     external_weights: Path | None = None
     """A safetensors file for the weights, which then stays beside the module."""
+    tuning_specs: tuple[SpecSource, ...] = ()
+    """Where several match a dispatch, the first decides."""
+    default_specs: bool = True
+    """Whether specs that come with the package apply as well, after these."""
 
     def __post_init__(self) -> None:
         if not self.targets:
             raise UsageError("a compilation needs at least one target")
         if self.precision not in (None, *PRECISIONS):
             raise UsageError(f"precision '{self.precision}' is none of {', '.join(PRECISIONS)}")
+        if self.tuning_specs and Phase.SCHEDULE not in self.phases:
+            raise UsageError(
+                f"a tuning spec is applied in the phase '{Phase.SCHEDULE.value}', which is not run here"
+                f" ({', '.join(phase.value for phase in self.phases) or 'no phase'} would be)"
+            )
 
     @property
     def phases(self) -> list[Phase]:
@@ -107,7 +119,13 @@ class Request:
 
     def options(self, target: Target) -> Options:
         """What the passes are told when they compile for one of the targets."""
-        return Options(target, self.disable, self.max_arena_bytes, self.precision)
+        return Options(target, self.disable, self.max_arena_bytes, self.precision, self.specs(target))
+
+    def specs(self, target: Target) -> tuple[SpecSource, ...]:
+        """The tuning specs of one of the targets, the user's before those that come with the package."""
+        if "apply-tuning-spec" in self.disable:
+            return ()
+        return (*self.tuning_specs, *(shipped(target.backend) if self.default_specs else ()))
 
 
 class Watcher:

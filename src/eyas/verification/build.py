@@ -15,6 +15,7 @@ from eyas.pipelines.driver import Result
 from eyas.pipelines.phases import switches
 from eyas.pipelines.request import Phase, Request, Services
 from eyas.program.program import ImportedProgram
+from eyas.specs import SpecSource, shipped
 from eyas.targets import Target
 
 
@@ -30,13 +31,15 @@ class Build:
     runs: int = 1
     target: Target = field(default_factory=Target.host)
     precision: str | None = None
+    tuning_specs: tuple[SpecSource, ...] = ()
 
     @property
     def flags(self) -> list[str]:
         """What tells a command to compile for the same target in the same precision and to run on the same device."""
         target = [] if self.target == Target.host() else [f"--target {shlex.quote(str(self.target))}"]
         precision = [] if self.precision is None else [f"--precision {self.precision}"]
-        return target + precision + ([] if self.device is None else [f"--device {shlex.quote(self.device)}"])
+        specs = [f"--tuning-spec {shlex.quote(one.name)}" for one in self.tuning_specs]
+        return target + precision + specs + ([] if self.device is None else [f"--device {shlex.quote(self.device)}"])
 
     @property
     def plain(self) -> Build:
@@ -46,8 +49,10 @@ class Build:
 
     @property
     def switches(self) -> tuple[str, ...]:
-        """All that a program for this target compiles without."""
-        return switches(self.target)
+        """All that a program for this target compiles without; where no tuning spec applies, nobody asks for them."""
+        every = switches(self.target)
+        tuned = self.tuning_specs or shipped(self.target.backend)
+        return every if tuned else tuple(name for name in every if name != "apply-tuning-spec")
 
     @property
     def strategy_switches(self) -> tuple[str, ...]:
@@ -64,7 +69,15 @@ class Build:
 
     def _request(self, program: ImportedProgram, disable: Sequence[str], last: Phase = Phase.VM) -> Request:
         off = tuple(dict.fromkeys((*self.disable, *disable)))
-        return Request(program, targets=(self.target,), disable=off, precision=self.precision, last=last)
+        applied = self.tuning_specs if Phase.SCHEDULE.ordinal <= last.ordinal else ()
+        return Request(
+            program,
+            targets=(self.target,),
+            disable=off,
+            precision=self.precision,
+            last=last,
+            tuning_specs=applied,
+        )
 
     def call(
         self, program: ImportedProgram, inputs: Sequence[np.ndarray], disable: Sequence[str] = ()

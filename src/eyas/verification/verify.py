@@ -12,6 +12,7 @@ from eyas.errors import UsageError
 from eyas.program.dtypes import numpy_dtype
 from eyas.program.examples import random_array
 from eyas.program.program import ImportedProgram
+from eyas.specs import as_sources
 from eyas.targets import Target
 from eyas.verification import phases, reproducer
 from eyas.verification.bisect import Blame, bisect
@@ -42,6 +43,7 @@ def verify(
     workers: int = 0,
     runs: int = 1,
     precision: str | None = None,
+    tuning_spec: Any = None,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Compares a compiled model with its framework, layer by layer, on the same inputs.
@@ -52,12 +54,13 @@ def verify(
     strategy to blame, and `reproducer` is a folder for the smallest piece of the program that is still wrong. With
     `runs` above 1 each program is called that often, and a result that changes counts. `target` and `device` are those
     of `eyas.compile`: portable modules and other devices are verified as machine code is. With a `precision` the model
-    is compiled in it, and tolerances are those of that type.
+    is compiled in it, and tolerances are those of that type. `tuning_spec` is that of `eyas.compile`.
 
         report = eyas.verify(model, (x,), bisect=True)
         assert report.ok, report
     """
-    build = Build(device, threads, tuple(disable), workers, runs, Target.parse(target), precision)
+    specs = as_sources(tuning_spec)
+    build = Build(device, threads, tuple(disable), workers, runs, Target.parse(target), precision, specs)
     traced = _takes_examples(model, (inputs, kwargs or {}))
     source = open_source(model, inputs if traced else (), (kwargs or {}) if traced else {}, dynamic_shapes, build)
 

@@ -12,6 +12,8 @@ from torch import nn
 from torch._higher_order_ops.scan import scan
 from torch.nn import functional as F
 
+from eyas.tune.spec import Entry, OpMatch, Spec
+
 OPS = torch.ops.quantized_decomposed
 
 
@@ -24,6 +26,7 @@ class Case:
     dynamic_shapes: Any = None
     rtol: float = 2e-5
     precision: str | None = None
+    tuning_spec: Spec | None = None
 
 
 class Of(nn.Module):
@@ -51,6 +54,11 @@ def half_sums() -> Case:
 def half_products() -> Case:
     layers = nn.Sequential(nn.Linear(24, 48), nn.GELU(), nn.Linear(48, 16)).eval()
     return Case(layers, (torch.randn(8, 24),), rtol=5e-3, precision="f16")
+
+
+def tuned_product() -> Case:
+    entry = Entry("product", OpMatch(kind="contraction"), '#codegen.strategy<"loops", {}>')
+    return Case(nn.Linear(24, 48).eval(), (torch.randn(8, 24),), tuning_spec=Spec((entry,)))
 
 
 def independent_steps() -> Case:
@@ -261,6 +269,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "fold-index-ranges": sliced_dynamic,
     "form-dispatches": chain,
     "deduplicate-executables": equal_layers,
+    "apply-tuning-spec": tuned_product,
     "write-state-in-place": state,
     "reuse-in-place": in_place,
     "plan-memory": several_buffers,

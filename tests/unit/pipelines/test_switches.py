@@ -17,6 +17,7 @@ from eyas.errors import UsageError  # noqa: E402
 from eyas.pipelines import driver  # noqa: E402
 from eyas.pipelines.phases import OPTIONAL_PASSES, check_disabled, pipeline, switches  # noqa: E402
 from eyas.pipelines.request import Options, Phase, Request, Services  # noqa: E402
+from eyas.specs import as_sources  # noqa: E402
 from eyas.targets import Target  # noqa: E402
 
 TARGETS = {"llvm-cpu": Target.host(), "vmvx": Target.parse("vmvx")}
@@ -54,6 +55,7 @@ def compiled(make, target: str, off: tuple[str, ...]) -> driver.Result:
         targets=(TARGETS.get(target) or Target.parse(target),),
         disable=off,
         precision=case.precision,
+        tuning_specs=as_sources(case.tuning_spec),
     )
     return driver.compile(request, Services(workers=1))
 

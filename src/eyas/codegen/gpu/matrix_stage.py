@@ -11,23 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf, vector
 
 from eyas.codegen.common.emission.tile_body import with_index
 from eyas.codegen.common.emission.tile_loads import Block, Indices, TileContext
-from eyas.codegen.common.kernel import Access
+from eyas.codegen.common.kernel import Access, Nest
 from eyas.codegen.common.sizes import ONE, Size, product
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode
 from eyas.codegen.gpu.thread_tile import ThreadLoads
 from eyas.ir.structured import constant_scalar
 from eyas.ir.values import element_bytes
-
-if TYPE_CHECKING:
-    from eyas.codegen.gpu.matrix_tile import MatrixTile
 
 GROUP_BYTES = 16
 """What one thread copies at once; shared memory consists of vectors of that size."""
@@ -63,11 +60,26 @@ class Side:
     extent: int
 
 
+class Staged(Protocol):
+    """What a stage belongs to: a product, the loop of its sum, how much of that is in shared memory, and where."""
+
+    @property
+    def memory(self) -> Memory: ...
+    @property
+    def nest(self) -> Nest: ...
+    @property
+    def sum(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def shared(self) -> mlir.Value: ...
+
+
 class MatrixStage:
     """The part of a factor that a workgroup has in shared memory. `fragment` is how much of the factor's loops one
     fragment has; `base` is where it begins in each buffer of shared memory, in groups."""
 
-    def __init__(self, tile: MatrixTile, side: Side, corner: mlir.Value, fragment: int, base: int):
+    def __init__(self, tile: Staged, side: Side, corner: mlir.Value, fragment: int, base: int):
         self.tile, self.side, self.corner, self.fragment, self.base = tile, side, corner, fragment, base
         access, nest = side.access, tile.nest
         self.element = access.storage.element
@@ -79,8 +91,8 @@ class MatrixStage:
         along = tile.sum if self.is_deep else side.loops[-1]
         self.width = _width(access, along, nest.loops[along], self.per, tile.memory)
         self.groups = self.lines * self.line_groups
-        self.rounds = -(-self.groups // tile.at.threads)
-        self.is_whole = self.groups % tile.at.threads == 0
+        self.rounds = -(-self.groups // tile.memory.at.threads)
+        self.is_whole = self.groups % tile.memory.at.threads == 0
         steps = nest.loops[tile.sum]
         self.ends_early = steps.static is None or steps.static % tile.depth != 0
         self.points = product([nest.loops[loop] for loop in side.loops])
@@ -94,7 +106,7 @@ class MatrixStage:
         """Computes what does not change in the course of the sum: where the rows or columns of this thread's groups
         begin, and which step of those in shared memory each has."""
         self._rows, self._steps = [], []
-        at, memory = self.tile.at, self.tile.memory
+        at, memory = self.tile.memory.at, self.tile.memory
         for number in range(self.rounds):
             row, step = self._origin(number)
             pieces = 1 if self.is_deep else self.per // self.width
@@ -108,7 +120,7 @@ class MatrixStage:
         position = arith.AddIOp(self.corner, row).result
         if self.sticks_out:
             last = 1 if self.is_deep else self.width
-            beyond = arith.SubIOp(memory.size(self.points), tile.at.index(last)).result
+            beyond = arith.SubIOp(memory.size(self.points), tile.memory.at.index(last)).result
             position = arith.MinUIOp(position, beyond).result
         sizes = [tile.nest.loops[loop] for loop in self.side.loops]
         for loop, index in zip(self.side.loops, decode(memory, position, sizes), strict=True):
@@ -117,44 +129,15 @@ class MatrixStage:
         loads.prepare([self.side.access])
         return loads
 
-    def load(self, indices: Indices, start: mlir.Value) -> list[mlir.Value]:
-        """This thread's share of the elements from `start` on in the sum, in groups; `indices` are those of the other
-        loops that are summed up."""
-        return [self._group(indices, start, number) for number in range(self.rounds)]
-
-    def _origin(self, number: int) -> tuple[mlir.Value, mlir.Value]:
-        """Of this thread's group with a number: where it begins along the operand's loop, and in the sum."""
-        at = self.tile.at
-        line, place = self._slot(number)
-        if not self.is_deep:
-            return arith.MulIOp(place, at.index(self.per)).result, line
-        side = at.index(self.tile.depth // self.per)
-        row = arith.MulIOp(arith.DivUIOp(place, side).result, at.index(self.fragment)).result
-        return (
-            arith.AddIOp(row, line).result,
-            arith.MulIOp(arith.RemUIOp(place, side).result, at.index(self.per)).result,
-        )
-
-    def _slot(self, number: int) -> tuple[mlir.Value, mlir.Value]:
-        """Line, and place in it, of this thread's group with a number: neighbouring threads have neighbours."""
-        at, count = self.tile.at, self.line_groups
-        thread, ahead = at.thread, number * at.threads
-        if not self.is_whole and number == self.rounds - 1:
-            group = arith.AddIOp(thread, at.index(ahead)).result
-            thread, ahead = arith.MinUIOp(group, at.index(self.groups - 1)).result, 0
-        line, place = (op(thread, at.index(count)).result for op in (arith.DivUIOp, arith.RemUIOp))
-        if ahead % count == 0:
-            return self.tile.memory.add(line, at.index(ahead // count)), place
-        group = arith.AddIOp(thread, at.index(ahead)).result
-        return arith.DivUIOp(group, at.index(count)).result, arith.RemUIOp(group, at.index(count)).result
-
-    def _group(self, indices: Indices, start: mlir.Value, number: int) -> mlir.Value:
+    def load(self, indices: Indices, start: mlir.Value, number: int) -> mlir.Value:
+        """This thread's group with a number of the elements from `start` on in the sum; `indices` are those of the
+        other loops that are summed up."""
         words: list[mlir.Value] = []
         parts: list[mlir.Value] = []
         for piece in range(self.per // self.width):
             step = self._steps[number]
             if self.is_deep:
-                step = self.tile.memory.add(step, self.tile.at.index(piece * self.width))
+                step = self.tile.memory.add(step, self.tile.memory.at.index(piece * self.width))
             row = self._rows[number][0 if self.is_deep else piece]
             found = self._piece(row, indices, arith.AddIOp(start, step).result)
             if found.type == group_type():
@@ -168,13 +151,39 @@ class MatrixStage:
         words += self._packed(parts)
         return vector.FromElementsOp(group_type(), words).result
 
+    def _origin(self, number: int) -> tuple[mlir.Value, mlir.Value]:
+        """Of this thread's group with a number: where it begins along the operand's loop, and in the sum."""
+        at = self.tile.memory.at
+        line, place = self._slot(number)
+        if not self.is_deep:
+            return arith.MulIOp(place, at.index(self.per)).result, line
+        side = at.index(self.tile.depth // self.per)
+        row = arith.MulIOp(arith.DivUIOp(place, side).result, at.index(self.fragment)).result
+        return (
+            arith.AddIOp(row, line).result,
+            arith.MulIOp(arith.RemUIOp(place, side).result, at.index(self.per)).result,
+        )
+
+    def _slot(self, number: int) -> tuple[mlir.Value, mlir.Value]:
+        """Line, and place in it, of this thread's group with a number: neighbouring threads have neighbours."""
+        at, count = self.tile.memory.at, self.line_groups
+        thread, ahead = at.thread, number * at.threads
+        if not self.is_whole and number == self.rounds - 1:
+            group = arith.AddIOp(thread, at.index(ahead)).result
+            thread, ahead = arith.MinUIOp(group, at.index(self.groups - 1)).result, 0
+        line, place = (op(thread, at.index(count)).result for op in (arith.DivUIOp, arith.RemUIOp))
+        if ahead % count == 0:
+            return self.tile.memory.add(line, at.index(ahead // count)), place
+        group = arith.AddIOp(thread, at.index(ahead)).result
+        return arith.DivUIOp(group, at.index(count)).result, arith.RemUIOp(group, at.index(count)).result
+
     def _piece(self, row: ThreadLoads, indices: Indices, point: mlir.Value) -> mlir.Value:
         """`width` neighbours, as words where they fill some; zeros behind the end of the sum."""
         tile, memory, inside = self.tile, self.tile.memory, None
         if self.ends_early:
             steps = memory.size(tile.nest.loops[tile.sum])
             inside = arith.CmpIOp(arith.CmpIPredicate.ult, point, steps).result
-            last = arith.SubIOp(steps, tile.at.index(self.width if self.is_deep else 1)).result
+            last = arith.SubIOp(steps, tile.memory.at.index(self.width if self.is_deep else 1)).result
             point = arith.MinUIOp(point, last).result
         known = zip(row.block.indices, with_index(indices, tile.sum, point), strict=True)
         merged = [one if one is not None else other for one, other in known]
@@ -205,28 +214,23 @@ class MatrixStage:
             word = arith.ExtUIOp(i32, parts[first]).result
             for number in range(1, 32 // bits):
                 part = arith.ExtUIOp(i32, parts[first + number]).result
-                shifted = arith.ShLIOp(part, self.tile.at.constant(i32, number * bits)).result
+                shifted = arith.ShLIOp(part, self.tile.memory.at.constant(i32, number * bits)).result
                 word = arith.OrIOp(word, shifted).result
             words.append(word)
         return words
 
     # --- to shared memory, and from there to fragments ----------------------------------------------------------------
 
-    def store(self, groups: list[mlir.Value], buffer: mlir.Value) -> None:
+    def store(self, group: mlir.Value, number: int, buffer: mlir.Value) -> None:
         """Puts what `load` gave into the buffer of shared memory that begins at `buffer`."""
-        memory, at = self.tile.memory, self.tile.at
-        for number, group in enumerate(groups):
-            line, place = self._slot(number)
-            address = memory.add(arith.MulIOp(line, at.index(self.pitch)).result, place)
-            address = memory.add(memory.add(buffer, address), at.index(self.base))
+        memory, at = self.tile.memory, self.tile.memory.at
+        line, place = self._slot(number)
+        address = memory.add(arith.MulIOp(line, at.index(self.pitch)).result, place)
+        address = memory.add(memory.add(buffer, address), at.index(self.base))
+        self._if_mine(number, lambda: memref.StoreOp(group, self.tile.shared, [address]))
 
-            def put(group: mlir.Value = group, address: mlir.Value = address) -> None:
-                memref.StoreOp(group, self.tile.shared, [address])
-
-            self._if_mine(number, put)
-
-    def _if_mine(self, number: int, run: Callable[[], None]) -> None:
-        at = self.tile.at
+    def _if_mine(self, number: int, run: Callable[[], object]) -> None:
+        at = self.tile.memory.at
         if self.is_whole or number < self.rounds - 1:
             run()
             return
@@ -238,7 +242,7 @@ class MatrixStage:
 
     def first_of(self, place: mlir.Value, step: mlir.Value) -> mlir.Value:
         """Where the fragments of a subgroup begin whose first is number `place` of the tile, from a step on."""
-        memory, at = self.tile.memory, self.tile.at
+        memory, at = self.tile.memory, self.tile.memory.at
         each = self.tile.depth // self.per if self.is_deep else self.fragment // self.per
         first = memory.add(arith.MulIOp(place, at.index(each)).result, at.index(self.base))
         if self.is_deep:
@@ -248,14 +252,14 @@ class MatrixStage:
     def read(self, first: mlir.Value, number: int, slice_: int, steps: int, is_left: bool) -> mlir.Value:
         """Fragment `number` of a subgroup, of which the first begins at `first`, at the slice with that number of the
         steps that are in shared memory."""
-        at = self.tile.at
+        at = self.tile.memory.at
         if self.is_deep:
             ahead = number * (self.tile.depth // self.per) + slice_ * steps // self.per
         else:
             ahead = number * self.fragment // self.per + slice_ * steps * self.pitch
         shape = f"{self.fragment}x{steps}" if is_left else f"{steps}x{self.fragment}"
         return gpu.SubgroupMmaLoadMatrixOp(
-            mlir.Type.parse(f'!gpu.mma_matrix<{shape}x{_fragment_element(self.element)}, "{"AB"[not is_left]}Op">'),
+            mlir.Type.parse(f'!gpu.mma_matrix<{shape}x{fragment_element(self.element)}, "{"AB"[not is_left]}Op">'),
             self.tile.shared,
             [self.tile.memory.add(first, at.index(ahead))],
             self.pitch,
@@ -263,7 +267,7 @@ class MatrixStage:
         ).result
 
 
-def _fragment_element(element: mlir.Type) -> str:
+def fragment_element(element: mlir.Type) -> str:
     """As the GPU dialect has it: it knows no bf16, which the last step puts back (`MATRIX_ELEMENT`)."""
     if isinstance(element, mlir.IntegerType):
         return f"s{element}"

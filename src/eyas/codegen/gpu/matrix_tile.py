@@ -17,7 +17,9 @@ each thread finishes some of them as it would finish those of a tile of its own:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf, vector
@@ -78,10 +80,13 @@ class MatrixTile(ThreadTile):
         fragments: Fragments,
         buffers: int,
         in_flight: int,
+        spread: int,
+        ahead: bool,
     ):
         super().__init__(memory, nest, None, sides[1].loops[-1])
         at = memory.at
         self.fragments, self.buffers, self.depth, self.corner = fragments, buffers, depth, corner
+        self.spread, self.reads_ahead = spread, ahead
         self.in_flight, self.slices = in_flight, depth // fragments.shape[2] // fragments.parts
         *self.outer, self.sum = nest.statements[0].reductions
         self.element = nest.statements[0].element_types[0]
@@ -123,40 +128,73 @@ class MatrixTile(ThreadTile):
             coming = [*coming[self.rounds :], *self._fetch(self._later(index, self.in_flight))]
             factors = self._read(zero, 0)
             for slice_ in range(self.slices):
-                following = self._read(zero, slice_ + 1) if slice_ + 1 < self.slices else []
-                sums, factors = self._multiply(factors, sums), following
+                is_last = slice_ + 1 == self.slices
+                following = self._read(zero, slice_ + 1) if self.reads_ahead and not is_last else []
+                sums = self._multiply(factors, sums)
+                factors = following if self.reads_ahead or is_last else self._read(zero, slice_ + 1)
             gpu.BarrierOp()
             return [*sums, *coming]
 
         return self._carry(zero, self._end, self._stride, [*zeros, *coming], step)[:count]
 
     def _sum_from_two(self, zeros: list[mlir.Value]) -> list[mlir.Value]:
-        """Fragments are read one slice ahead, those of the next step's first slice after the step's only barrier."""
+        """Fragments may be read one slice ahead, those of the next step's first slice after the step's only barrier."""
         zero, size, count = self.at.index(0), self.at.index(self.filled), len(zeros)
         self._fill(self._fetch(zero), zero)
         coming = [group for number in range(self.in_flight) for group in self._fetch(self._later(zero, number + 1))]
         gpu.BarrierOp()
-        first = self._read(zero, 0)
+        first = self._read(zero, 0) if self.reads_ahead else []
         parts = len(first)
 
         def step(index: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
             buffer, *values = values
             sums, factors, coming = values[:count], values[count : count + parts], values[count + parts :]
             other = arith.SubIOp(size, buffer).result
-            self._fill(coming[: self.rounds], other)
-            coming = [*coming[self.rounds :], *self._fetch(self._later(index, self.in_flight + 1))]
+            requests, fetched = self._requests(self._later(index, self.in_flight + 1)), []
+
+            def pass_on(number: int) -> None:
+                self._put(coming[number], number, other)
+                fetched.append(requests[number]())
+
             for slice_ in range(self.slices):
-                if slice_ + 1 < self.slices:
+                is_last = slice_ + 1 == self.slices
+                share = [partial(pass_on, number) for number in self._share(slice_)]
+                if not self.spread:
+                    _run(share)
+                if not self.reads_ahead:
+                    following, factors = [], self._read(buffer, slice_)
+                elif not is_last:
                     following = self._read(buffer, slice_ + 1)
-                else:
-                    gpu.BarrierOp()
-                    following = self._read(other, 0)
-                sums, factors = self._multiply(factors, sums), following
-            return [other, *sums, *factors, *coming]
+                if self.spread == 1:
+                    _run(share)
+                between = share if self.spread == 2 else []
+                if not is_last or not self.reads_ahead:
+                    sums, factors = self._multiply(factors, sums, between), following
+                    continue
+                half = len(sums) // 2 if self.spread == 2 else 0
+                sums = self._multiply(factors, sums, between, range(half))
+                gpu.BarrierOp()
+                following = self._read(other, 0)
+                sums, factors = self._multiply(factors, sums, [], range(half, len(sums))), following
+            if not self.reads_ahead:
+                gpu.BarrierOp()
+            return [other, *sums, *factors, *coming[self.rounds :], *fetched]
 
         carried = self._carry(zero, self._end, self._stride, [zero, *zeros, *first, *coming], step)
-        gpu.BarrierOp()  # the last step has read fragments that nobody needs
+        if self.reads_ahead:
+            gpu.BarrierOp()  # the last step has read fragments that nobody needs
         return carried[1 : count + 1]
+
+    def _share(self, slice_: int) -> range:
+        """The groups that go to shared memory at a slice: all at the first, some at each but the last, or some at each
+        where they do so between multiplications, of the last one before its middle."""
+        parts = [1] + [0] * (self.slices - 1)
+        if self.spread == 1 and self.slices > 1:
+            parts = [1] * (self.slices - 1) + [0]
+        elif self.spread == 2:
+            parts = [2] * (self.slices - 1) + [1]
+        first, last = (sum(parts[:number]) * self.rounds // sum(parts) for number in (slice_, slice_ + 1))
+        return range(first, last)
 
     # One loop counts all that is summed up: along the innermost sum alone in points; else in steps of `depth` points,
     # as many as the innermost sum has for each point of the others.
@@ -186,7 +224,8 @@ class MatrixTile(ThreadTile):
             last = arith.MulIOp(arith.DivUIOp(last, depth).result, depth).result
         return arith.MinUIOp(self.memory.add(index, self.at.index(steps * self._stride)), last).result
 
-    def _fetch(self, index: mlir.Value) -> list[mlir.Value]:
+    def _requests(self, index: mlir.Value) -> list[Callable[[], mlir.Value]]:
+        """What fetches each of this thread's groups of a step."""
         indices: Indices = [None] * len(self.nest.loops)
         if self.outer:
             number, chunk = (op(index, self._chunks).result for op in (arith.DivUIOp, arith.RemUIOp))
@@ -194,12 +233,22 @@ class MatrixTile(ThreadTile):
             for loop, one in zip(self.outer, decode(self.memory, number, sizes), strict=True):
                 indices[loop] = one
             index = arith.MulIOp(chunk, self.at.index(self.depth)).result
-        return [group for stage in self.stages for group in stage.load(indices, index)]
+        return [partial(stage.load, indices, index, number) for stage in self.stages for number in range(stage.rounds)]
+
+    def _fetch(self, index: mlir.Value) -> list[mlir.Value]:
+        return [request() for request in self._requests(index)]
+
+    def _put(self, group: mlir.Value, number: int, buffer: mlir.Value) -> None:
+        """Stores a group that was fetched, by its number among those of both operands."""
+        rows, columns = self.stages
+        if number < rows.rounds:
+            rows.store(group, number, buffer)
+        else:
+            columns.store(group, number - rows.rounds, buffer)
 
     def _fill(self, groups: list[mlir.Value], buffer: mlir.Value) -> None:
-        count = self.stages[0].rounds
-        self.stages[0].store(groups[:count], buffer)
-        self.stages[1].store(groups[count:], buffer)
+        for number, group in enumerate(groups):
+            self._put(group, number, buffer)
 
     def _read(self, buffer: mlir.Value, slice_: int) -> list[mlir.Value]:
         """The subgroup's fragments of rows, then of columns, at a slice of the steps in a buffer."""
@@ -210,10 +259,24 @@ class MatrixTile(ThreadTile):
             found += [stage.read(start, number, slice_, k, stage is self.stages[0]) for number in range(count)]
         return found
 
-    def _multiply(self, factors: list[mlir.Value], sums: list[mlir.Value]) -> list[mlir.Value]:
+    def _multiply(
+        self,
+        factors: list[mlir.Value],
+        sums: list[mlir.Value],
+        between: Sequence[Callable[[], None]] = (),
+        which: range | None = None,
+    ) -> list[mlir.Value]:
+        """Adds products of all pairs of fragments, or of some, to their sums; something else is done in between."""
         rows, columns = factors[: self.fragments.rows], factors[self.fragments.rows :]
         pairs = [(one, other) for one in rows for other in columns]
-        return [gpu.SubgroupMmaComputeOp(*pair, sum_).result for pair, sum_ in zip(pairs, sums, strict=True)]
+        which, sums = range(len(sums)) if which is None else which, list(sums)
+        for turn, number in enumerate(which):
+            first, last = (at * len(between) // len(which) for at in (turn, turn + 1))
+            _run(between[first:last])
+            sums[number] = gpu.SubgroupMmaComputeOp(*pairs[number], sums[number]).result
+        if not which:
+            _run(between)
+        return sums
 
     # --- what follows it ----------------------------------------------------------------------------------------------
 
@@ -299,3 +362,8 @@ class MatrixTile(ThreadTile):
             loads = self._loads(block)
             found = self._apply(statement, block, loads, made, self._initial(statement, block, loads))
             self._keep(position, statement, block, found, made)
+
+
+def _run(steps: Sequence[Callable[[], None]]) -> None:
+    for step in steps:
+        step()

@@ -16,13 +16,18 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith, gpu, memref, scf
+from torch_mlir.dialects import arith, gpu, memref, scf, vector
 
 from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.kernel import Nest
 from eyas.codegen.gpu.attention_form import AttentionForm
+from eyas.codegen.gpu.axis import Axis
 from eyas.codegen.gpu.held_tile import Held, HeldTile, Tile, in_registers
 from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.operands import operands_of
+from eyas.codegen.gpu.product_stage import GROUP
+from eyas.codegen.gpu.product_tile import ProductTile
+from eyas.codegen.gpu.shuffle import shuffle
 from eyas.codegen.gpu.softmax_state import (
     SoftmaxState,
     add,
@@ -33,7 +38,9 @@ from eyas.codegen.gpu.softmax_state import (
     in_rows,
     maximum,
 )
-from eyas.codegen.gpu.staged_tile import Operand, StagedTile, operands_of
+
+# Groups of keys whose values are on their way to registers together.
+_TOGETHER = 4
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class AttentionKnobs:
     """Steps of the first product that are written out."""
     staged: int
     """Whether queries and keys pass through shared memory, `depth` steps at a time: 0 or 1."""
+    subgroup: int
+    """Threads that hand each other maxima and sums directly; 0: they go through shared memory."""
 
     @property
     def teams(self) -> int:
@@ -85,8 +94,16 @@ class OnlineSoftmax:
         self.rows = range(knobs.rows)
         self.blocks = -(-form.key_count // knobs.key_block)
         self.is_whole = form.key_count % (knobs.key_block * knobs.splits) == 0
-        self.weights = at.shared(form.weight.element, knobs.threads // knobs.side * knobs.rows * knobs.key_block)
-        self.shares = at.shared(self.element, knobs.threads * knobs.rows) if knobs.side > 1 else None
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Shared memory: weights of a block, and shares of maxima and sums."""
+        at, knobs = self.at, self.knobs
+        self.group = group_of(self.form, knobs)
+        count = weight_elements(self.form, knobs) // self.group
+        self.weights = at.shared(self._group_type if self.group > 1 else self.form.weight.element, count)
+        through_memory = knobs.side > 1 and not knobs.subgroup
+        self.shares = at.shared(self.element, knobs.threads * knobs.rows) if through_memory else None
 
     def emit(self, heads: list[mlir.Value]) -> None:
         self.heads = heads
@@ -106,21 +123,12 @@ class OnlineSoftmax:
     # --- one block of keys --------------------------------------------------------------------------------------------
 
     def _block(self, step: mlir.Value, old: SoftmaxState) -> SoftmaxState:
-        at, knobs = self.at, self.knobs
+        knobs = self.knobs
         number = step if knobs.splits == 1 else self._plus(self.split, step, knobs.splits)
-        wanted = arith.MulIOp(number, at.index(knobs.key_block)).result
-        corner = wanted
-        if not self.is_whole:
-            corner = arith.MinUIOp(wanted, at.index(self.form.key_count - knobs.key_block)).result
+        wanted, corner = self._keys_of(number)
         key = self._plus(corner, self.rank, knobs.keys)
         scores = self._scores(corner, key)
-        if not self.is_whole:  # keys that the block before had
-            lowest = self._constant(float("-inf"))
-            for lane in range(knobs.keys):
-                this = self.memory.add(key, at.index(lane))
-                is_new = arith.CmpIOp(arith.CmpIPredicate.uge, this, wanted).result
-                for row in self.rows:
-                    scores[row][lane] = arith.SelectOp(is_new, scores[row][lane], lowest).result
+        self._hide_old(scores, key, wanted)
         own = [folded(maximum, scores[row]) for row in self.rows]
         new = self._of_team(own, maximum) if knobs.side > 1 else own
         maxima = [maximum(old.maxima[row], new[row]) for row in self.rows]
@@ -131,40 +139,74 @@ class OnlineSoftmax:
         self._hand_over(weights)
         return SoftmaxState(maxima, sums, self._add_values(corner, seen.values))
 
+    def _keys_of(self, number: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
+        """The first key of a block that no block before it has, and the first that it has: the last one is whole."""
+        wanted = arith.MulIOp(number, self.at.index(self.knobs.key_block)).result
+        if self.is_whole:
+            return wanted, wanted
+        last = self.at.index(self.form.key_count - self.knobs.key_block)
+        return wanted, arith.MinUIOp(wanted, last).result
+
+    def _hide_old(self, scores: Tile, key: mlir.Value, wanted: mlir.Value) -> None:
+        """Scores of keys that the block before had become those of nothing."""
+        if self.is_whole:
+            return
+        lowest = self._constant(float("-inf"))
+        for lane in range(self.knobs.keys):
+            this = self.memory.add(key, self.at.index(lane))
+            is_new = arith.CmpIOp(arith.CmpIPredicate.uge, this, wanted).result
+            for row in self.rows:
+                scores[row][lane] = arith.SelectOp(is_new, scores[row][lane], lowest).result
+
     def _scores(self, corner: mlir.Value, key: mlir.Value) -> Tile:
         """Scores of this thread's rows and keys."""
+        form, knobs = self.form, self.knobs
+        if knobs.staged:
+            return self._finished_scores(key, self._staged(corner))
+        first = form.scores[0]
+        block = Block(self._indices(first, key), knobs.rows, knobs.keys, None)
+        aligned = math.gcd(knobs.keys, form.key_count)
+        tile = HeldTile(self.memory, first, Held(), form.row, form.inner, knobs.depth, aligned)
+        return self._finished_scores(key, tile.sums(block))
+
+    def _finished_scores(self, key: mlir.Value, sums: Tile) -> Tile:
+        """What is made of the sums of this thread's rows and keys."""
         form, knobs, held = self.form, self.knobs, Held()
         aligned = math.gcd(knobs.keys, form.key_count)
         first, *rest = form.scores
-        block = Block(self._indices(first, key), knobs.rows, knobs.keys, None)
-        tile = HeldTile(self.memory, first, held, form.row, form.inner, knobs.depth, aligned)
-        tile.finish(block, self._staged(first, block, corner) if knobs.staged else tile.sums(block))
+        tile = HeldTile(self.memory, first, held, form.row, form.inner, aligned=aligned)
+        tile.finish(Block(self._indices(first, key), knobs.rows, knobs.keys, None), sums)
         for nest in rest:
             tile = HeldTile(self.memory, nest, held, form.row, form.inner, aligned=aligned)
             tile.run(Block(self._indices(nest, key), knobs.rows, knobs.keys, None))
         score = held[form.score]
         return [[score(row, lane) for lane in range(knobs.keys)] for row in self.rows]
 
-    def _staged(self, nest: Nest, block: Block, corner: mlir.Value) -> Tile:
+    def _staged(self, corner: mlir.Value) -> Tile:
         """The first product from shared memory, where the whole workgroup puts what it needs of queries and keys."""
-        form, knobs, at = self.form, self.knobs, self.at
+        form, knobs = self.form, self.knobs
+        nest = form.scores[0]
         found = operands_of(nest, form.row, form.inner)
         assert not isinstance(found, str), "the strategy checked this"
-        rows = Operand(found[0], form.row, knobs.row_block)
-        keys = Operand(found[1], form.inner, knobs.key_block)
-        place = (arith.SubIOp(self.row, self.row_corner).result, arith.MulIOp(self.rank, at.index(knobs.keys)).result)
-        tile = StagedTile(self.memory, nest, rows, keys, knobs.depth, (self.row_corner, corner), place)
-        return tile.sums(block)
+        axes = Axis(nest, (form.row,)), Axis(nest, (form.inner,))
+        sizes = (knobs.teams, knobs.side), (knobs.rows, knobs.keys), knobs.depth, 1, 2
+        tile = ProductTile(self.memory, nest, found, axes, *sizes, (self.row_corner, corner))
+        indices = [*self.heads, *[None] * (len(nest.loops) - len(self.heads))]
+        return in_rows(tile.sums_at(indices), knobs.rows)
 
     def _hand_over(self, weights: Tile) -> None:
         """Puts the weights of this thread where its team reads them."""
-        at, knobs = self.at, self.knobs
-        start = arith.MulIOp(self.rank, at.index(knobs.keys)).result
+        at, knobs, count = self.at, self.knobs, self.group
+        start = arith.MulIOp(self.rank, at.index(knobs.keys // count)).result
         for row in self.rows:
             line = self._line(row)
-            for lane, weight in enumerate(weights[row]):
-                place = self.memory.add(self.memory.add(line, start), at.index(lane))
-                memref.StoreOp(converted(weight, self.form.weight.element), self.weights, [place])
+            stored = [converted(weight, self.form.weight.element) for weight in weights[row]]
+            for first in range(0, knobs.keys, count):
+                place = self.memory.add(self.memory.add(line, start), at.index(first // count))
+                value = stored[first]
+                if count > 1:
+                    value = vector.FromElementsOp(self._group_type, stored[first : first + count]).result
+                memref.StoreOp(value, self.weights, [place])
         if knobs.side > 1:
             gpu.BarrierOp()
 
@@ -174,14 +216,20 @@ class OnlineSoftmax:
         lines = [self._line(row) for row in self.rows]
         tile = HeldTile(self.memory, form.values, held, form.row, form.inner, aligned=self._aligned_columns)
         block = Block(self._indices(form.values, self.column), knobs.rows, self.columns, None)
-        loop = scf.ForOp(at.index(0), at.index(knobs.key_block), at.index(1), list(chain.from_iterable(values)))
+        groups = knobs.key_block // self.group
+        together = math.gcd(groups, _TOGETHER) if self.group > 1 else 1
+        loop = scf.ForOp(at.index(0), at.index(groups), at.index(together), list(chain.from_iterable(values)))
         with mlir.InsertionPoint(loop.body):
-            inside = loop.induction_variable
-            loaded = [memref.LoadOp(self.weights, [arith.AddIOp(line, inside).result]).result for line in lines]
-            held[form.weight] = in_registers([[weight] for weight in loaded])
             old = in_rows(list(loop.inner_iter_args), knobs.rows)
-            key = arith.AddIOp(corner, inside).result
-            scf.YieldOp(list(chain.from_iterable(tile.step(block, form.inner + 1, key, old))))
+            for ahead in range(together):
+                inside = self.memory.add(loop.induction_variable, at.index(ahead))
+                loaded = [memref.LoadOp(self.weights, [arith.AddIOp(line, inside).result]).result for line in lines]
+                first = self._plus(corner, inside, self.group)
+                for number in range(self.group):
+                    lanes = [vector.ExtractOp(one, [], [number]).result for one in loaded] if self.group > 1 else loaded
+                    held[form.weight] = in_registers([[weight] for weight in lanes])
+                    old = tile.step(block, form.inner + 1, self.memory.add(first, at.index(number)), old)
+            scf.YieldOp(list(chain.from_iterable(old)))
         return in_rows(list(loop.results), knobs.rows)
 
     # --- the end ------------------------------------------------------------------------------------------------------
@@ -236,7 +284,10 @@ class OnlineSoftmax:
         self, shares: list[mlir.Value], join: Callable[[mlir.Value, mlir.Value], mlir.Value]
     ) -> list[mlir.Value]:
         """For each row, what the shares of all threads of a team are together."""
-        at, knobs, memory = self.at, self.knobs, self.shares
+        at, knobs = self.at, self.knobs
+        if knobs.subgroup:
+            return self._of_neighbours(shares, join)
+        memory = self.shares
         assert memory is not None
         first = arith.MulIOp(arith.SubIOp(at.thread, self.rank).result, at.index(knobs.rows)).result
         own = self._plus(first, self.rank, knobs.rows)
@@ -249,10 +300,26 @@ class OnlineSoftmax:
 
         return [folded(join, [load(thread, row) for thread in range(knobs.side)]) for row in self.rows]
 
+    def _of_neighbours(
+        self, shares: list[mlir.Value], join: Callable[[mlir.Value, mlir.Value], mlir.Value]
+    ) -> list[mlir.Value]:
+        """The same where the threads of a team are neighbours in a subgroup."""
+        distance = 1
+        while distance < self.knobs.side:
+            others = [shuffle(self.at, share, distance, self.knobs.subgroup) for share in shares]
+            shares = [join(*pair) for pair in zip(shares, others, strict=True)]
+            distance *= 2
+        return shares
+
+    @property
+    def _group_type(self) -> mlir.VectorType:
+        return mlir.VectorType.get([self.group], self.form.weight.element)
+
     def _line(self, row: int) -> mlir.Value:
-        """Where the weights of a row of this thread's team begin in shared memory."""
-        number = self._plus(self.at.index(row), self.team, self.knobs.rows)
-        return arith.MulIOp(number, self.at.index(self.knobs.key_block)).result
+        """Where the weights of a row of this thread's team begin in shared memory, in groups."""
+        line = self.knobs.key_block // self.group
+        team = self.knobs.rows * line + (self.group > 1)
+        return self._plus(self.at.index(row * line), self.team, team)
 
     def _indices(self, nest: Nest, inner: mlir.Value | None) -> list[mlir.Value | None]:
         indices = [*self.heads, self.row, inner]
@@ -272,6 +339,18 @@ class OnlineSoftmax:
 
     def _constant(self, number: float) -> mlir.Value:
         return self.at.constant(self.element, number)
+
+
+def group_of(form: AttentionForm, knobs: AttentionKnobs) -> int:
+    """Weights of neighbouring keys that are stored and read at once."""
+    together = isinstance(form.weight.element, mlir.F32Type) and knobs.keys % GROUP == 0
+    return GROUP if together else 1
+
+
+def weight_elements(form: AttentionForm, knobs: AttentionKnobs) -> int:
+    """What weights of a block take: lines of teams begin in different banks where they are read in groups."""
+    group = group_of(form, knobs)
+    return knobs.threads // knobs.side * (knobs.rows * knobs.key_block + (group if group > 1 else 0))
 
 
 def columns_of_thread(form: AttentionForm, knobs: AttentionKnobs) -> int:

@@ -72,9 +72,7 @@ class ProductTile(ThreadTile):
 
     def run_at(self, indices: Indices) -> None:
         """The workgroup's tile, for given indices of what is neither row nor column."""
-        for stage in self.stages:
-            stage.enter(indices)
-        sums = self._sums()
+        sums = self.sums_at(indices)
         if self.slices == 1:
             self._finish_all(indices, sums)
             return
@@ -85,6 +83,12 @@ class ProductTile(ThreadTile):
             scf.YieldOp([])
 
     # --- the sum ------------------------------------------------------------------------------------------------------
+
+    def sums_at(self, indices: Indices) -> list[mlir.Value]:
+        """This thread's sums, row by row, for given indices of what is neither row nor column."""
+        for stage in self.stages:
+            stage.enter(indices)
+        return self._sums()
 
     def _sums(self) -> list[mlir.Value]:
         """This thread's sums, row by row."""
@@ -131,14 +135,14 @@ class ProductTile(ThreadTile):
             for stage, place, points, threads in zip(self.stages, self.place, self.points, self.shape, strict=True)
         )
         statement = self.statement
-        turned = statement.inputs[0] is not self.stages[0].access
         readers = self._index_readers(statement, self._loads(Block([None] * len(self.nest.loops), 1, 1, None)), 0, 0)
         lane = Lane(self.memory, 1, None, *readers, sums=True)
         sums = list(sums)
         for step in range(GROUP):
             pairs = [(row, column) for row in rows[step] for column in columns[step]]
             for number, (row, column) in enumerate(pairs):
-                factors = [column, row] if turned else [row, column]
+                found = {id(stage.access): one for stage, one in zip(self.stages, (row, column), strict=True)}
+                factors = [found.get(id(source)) for source in statement.inputs]  # None: only its size is read
                 (value,) = evaluate_body(statement.body, [*factors, sums[number]], lane)
                 sums[number] = value
         return sums

@@ -21,12 +21,14 @@ VECTORS = (4, 2)
 @dataclass
 class Ahead:
     """Several steps of a reduction that are written out: what lies side by side along its loop is loaded at once, by
-    the first of them."""
+    the first of them, and what one row reads in one step and another row in another, where windows overlap, once."""
 
     loop: int
     count: int
     step: int = 0
     loaded: dict[tuple[int, int, int], list[mlir.Value]] = field(default_factory=dict)
+    slid: dict[tuple[int, int, int], mlir.Value] = field(default_factory=dict)
+    """Elements by the access, how far from the first row and step they lie, and the lane."""
 
 
 class ThreadTile(TileBody):
@@ -133,6 +135,21 @@ class ThreadLoads(TileLoads):
     def get(self, access: Access, row: int, vector: int) -> mlir.Value:
         if self.ahead is not None and self._is_ahead(access, self.ahead):
             return self._load_ahead(access, row, vector, self.ahead)
+        if self.ahead is not None and slides(access, self.row_loop, self.ahead.loop):
+            return self._load_slid(access, row, vector, self.ahead)
+        return self._get(access, row, vector)
+
+    def _load_slid(self, access: Access, row: int, vector: int, ahead: Ahead) -> mlir.Value:
+        """What this row reads in this step may be what another has read before."""
+        assert self.row_loop is not None
+        vector = vector if self._depends(access, self.lane_loop) else 0
+        apart = row * access.strides[self.row_loop].factor + ahead.step * access.strides[ahead.loop].factor
+        key = (id(access), apart, vector)
+        if key not in ahead.slid:
+            ahead.slid[key] = self._get(access, row, vector)
+        return ahead.slid[key]
+
+    def _get(self, access: Access, row: int, vector: int) -> mlir.Value:
         count = vector_of(access, self.lane_loop, self.aligned, self.memory)
         if count == 1:
             return super().get(access, row, vector)
@@ -168,6 +185,18 @@ class ThreadLoads(TileLoads):
         safe = arith.SelectOp(inside, address, self.memory.constant_index(0)).result
         lanes = self.memory.load_vector(access.storage, safe, count)
         return [arith.SelectOp(inside, lane, fallback).result for lane in lanes]
+
+
+def slides(access: Access, row: int | None, step: int) -> bool:
+    """Whether rows of an access read the same elements in different steps, and under the same conditions."""
+    if row is None or isinstance(access.otherwise, Access):
+        return False
+    down, along = access.strides[row], access.strides[step]
+    if not down.factor or not along.factor or down.symbols != along.symbols:
+        return False
+    return all(
+        guard.coefficients[row] * along.factor == guard.coefficients[step] * down.factor for guard in access.guards
+    )
 
 
 def vector_of(access: Access, loop: int | None, points: int, memory: Memory) -> int:

@@ -51,6 +51,7 @@ from eyas.passes.input.convert_trees import OPERATOR as TREES
 from eyas.passes.input.convert_trees import ConvertTrees
 from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
 from eyas.passes.input.order_nans import OrderNans
+from eyas.passes.input.place_maxima import PlaceMaxima
 from eyas.program.literals import bits_of_bytes, by_name, by_value, literal
 from eyas.program.parameters import Parameter
 from eyas.program.program import Argument, ImportedProgram, Signature, Source
@@ -161,7 +162,7 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
         BETWEEN.run(module)
         lower(module, TO_LINALG)
         release(module)
-        OrderNans().run(module)
+        PassPipeline((OrderNans(), PlaceMaxima())).run(module)
     except TrialFailed as error:
         what = risk or source.description
         raise UnsupportedOpError(f"{what} is not supported: {error}") from None

@@ -24,6 +24,10 @@ _BYTES = (torch.int8, torch.uint8)
 _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32)
 """Types that the importer makes no constants of."""
 
+_PRODUCTS = ("addmm", "baddbmm", "bmm", "convolution", "mm")
+"""Names of ops that are left to `evaluate-constants`: torch's convolution of bf16 multiplies infinities by zeros that
+fill up its blocks."""
+
 
 def fold_constants(program: torch.export.ExportedProgram) -> None:
     """Replaces nodes whose tensors are all small constants by constants. What the program writes to is none."""
@@ -70,6 +74,7 @@ def _can_fold(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> bool:
         isinstance(node.target, OpOverload)
         # Its operand's strides matter, which constants do not keep.
         and node.target is not torch.ops.aten.as_strided.default
+        and node.target.overloadpacket.__name__ not in _PRODUCTS
         and (bool(operands) or (isinstance(made, torch.Tensor) and made.dtype in _UNSIGNED and not made.dim()))
         and all(operand in known for operand in operands)
         # The importer has no complex literals.

@@ -51,6 +51,7 @@ from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.convert_type_operators import ConvertTypeOperators
 from eyas.passes.input.hold_small_types import HoldSmallTypes
 from eyas.passes.input.order_nans import OrderNans
+from eyas.passes.input.place_maxima import PlaceMaxima
 from eyas.program.program import EntryPoint, ImportedProgram, Source
 
 TO_TORCH_BACKEND = (
@@ -158,7 +159,7 @@ def _import_exported(
     except FrontendError as error:
         raise _FailedAt(error, failed_node(program, error)) from error
     # torch rounds to this type in a way of its own.
-    PassPipeline((OrderNans(), HoldSmallTypes(saturate="f8e4m3fn"))).run(module)
+    PassPipeline((OrderNans(), PlaceMaxima(), HoldSmallTypes(saturate="f8e4m3fn"))).run(module)
     hint = "; the model is in training mode: call model.eval() first" if training else ""
     parameters = finish(module, weights.parameters, hint)
     if mutations.reads or mutations.writes:

@@ -1,7 +1,8 @@
 """Pooling over windows of uneven size, and of integers, axis by axis.
 
 A window is a box, so the largest element of it is the largest of the largest in its rows; the first place of it too,
-since rows come in order. Each axis reads one element of every window at a time.
+since rows come in order. Each axis reads one element of every window at a time. Parts of images whose size varies have
+no longest one to count to: each is a slice, of which the mean or the largest is taken.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """By op; for images of known size only."""
+    """By op."""
     return {
         **{op: functools.partial(average, op, axes) for op, axes in _AVERAGES.items()},
+        aten._adaptive_avg_pool2d.default: average_of_open_parts,
+        aten.adaptive_avg_pool1d.default: average_of_open_parts,
+        aten.adaptive_avg_pool2d.default: average_of_open_parts,
         aten._adaptive_avg_pool3d.default: average_of_parts,
         aten.adaptive_avg_pool3d.default: average_of_parts,
         aten.adaptive_max_pool2d.default: largest_of_parts,
@@ -53,11 +58,27 @@ def average(
     return NotImplemented if sizes == given else op(x, *sizes, *rest, **named)
 
 
+def average_of_open_parts(x: Tensor, output_size: Sequence[int]) -> Tensor:
+    """Means of parts that cover an image whose size varies: the importer counts as many elements as the example has."""
+    axes = len(output_size)
+    if _are_known(x, axes):
+        return NotImplemented
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    for axis, wanted in enumerate(output_size):
+        dim = x.dim() - axes + axis
+        if not isinstance(wanted, int):
+            if not statically_known_true(wanted == x.shape[dim]):
+                return NotImplemented
+        else:
+            wide = torch.cat([part.mean(dim, keepdim=True) for _, part in _slices(wide, dim, wanted)], dim)
+    return wide.to(x.dtype)
+
+
 def average_of_parts(x: Tensor, output_size: Sequence[int]) -> Tensor:
     """Means of parts that cover the image."""
     axes = len(output_size)
     if not _are_known(x, axes):
-        return NotImplemented
+        return average_of_open_parts(x, output_size)
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     for axis, wanted in enumerate(output_size):
         dim, size = x.dim() - axes + axis, x.shape[x.dim() - axes + axis]
@@ -77,7 +98,11 @@ def average_of_parts(x: Tensor, output_size: Sequence[int]) -> Tensor:
 def largest_of_parts(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
     """The largest elements of parts that cover the image, and where in it they are."""
     axes = len(output_size)
-    if not _are_known(x, axes) or not all(isinstance(size, int) and size for size in (*x.shape[-axes:], *output_size)):
+    if not all(isinstance(size, int) for size in output_size):
+        return NotImplemented
+    if not _are_known(x, axes):
+        return _largest_of_open_parts(x, output_size)
+    if not all((*x.shape[-axes:], *output_size)):
         return NotImplemented
 
     def places(axis: int) -> Iterator[Tensor]:
@@ -87,6 +112,30 @@ def largest_of_parts(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Ten
             yield torch.minimum(start + step, end - 1)
 
     return _largest(x, axes, places)
+
+
+def _largest_of_open_parts(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
+    axes, sizes = len(output_size), x.shape[x.dim() - len(output_size) :]
+    found: dict[int, Tensor] = {}
+    for axis in reversed(range(axes)):
+        dim, values, kept = x.dim() - axes + axis, [], []
+        parts = zip(
+            _slices(x, dim, output_size[axis]),
+            *(_slices(position, dim, output_size[axis]) for position in found.values()),
+            strict=True,
+        )
+        for (start, part), *others in parts:
+            value, place = part.max(dim, keepdim=True)
+            # The last NaN, not the first.
+            steps = torch.arange(part.shape[dim]).reshape([-1] + [1] * (axes - 1 - axis))
+            last = torch.where(torch.isnan(part), steps, -1).amax(dim, keepdim=True)
+            place = torch.where(last < 0, place, last)
+            values.append(value)
+            kept.append([*(other.gather(dim, place) for _, other in others), place + start])
+        x = torch.cat(values, dim)
+        joined = [torch.cat(positions, dim) for positions in zip(*kept, strict=True)]
+        found = dict(zip([*found, axis], joined, strict=True))
+    return x, _flat(found, sizes)
 
 
 def largest_of_windows(
@@ -99,25 +148,43 @@ def largest_of_windows(
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The same of windows of one size. The importer has it for batches of floats."""
-    if (x.is_floating_point() and x.dim() > axes + 1) or not _are_known(x, axes):
-        return NotImplemented
     kernel = _spread(kernel_size, axes)
     steps, pads, gaps = _spread(stride or kernel, axes), _spread(padding, axes), _spread(dilation, axes)
+    if x.is_floating_point() and x.dim() == axes + 1:
+        op = aten.max_pool2d_with_indices if axes == 2 else aten.max_pool3d_with_indices
+        values, index = op(x.unsqueeze(0), kernel, steps, pads, gaps, ceil_mode)
+        return values.squeeze(0), index.squeeze(0)
+    if x.is_floating_point() or not _are_known(x, axes):
+        return NotImplemented
 
-    def places(axis: int) -> Iterator[Tensor]:
-        size = x.shape[x.dim() - axes + axis]
-        reach, step, pad, gap = gaps[axis] * (kernel[axis] - 1) + 1, steps[axis], pads[axis], gaps[axis]
-        count = (size + 2 * pad - reach + (step - 1 if ceil_mode else 0)) // step + 1
+    counts = []
+    for size, length, step, pad, gap in zip(x.shape[x.dim() - axes :], kernel, steps, pads, gaps, strict=True):
+        count = (size + 2 * pad - gap * (length - 1) - 1 + (step - 1 if ceil_mode else 0)) // step + 1
         if ceil_mode and (count - 1) * step >= size + pad:
             count -= 1
-        begin = torch.arange(count) * step - pad
+        counts.append(count)
+
+    def places(axis: int) -> Iterator[Tensor]:
+        size, gap, begin = (
+            x.shape[x.dim() - axes + axis],
+            gaps[axis],
+            torch.arange(counts[axis]) * steps[axis] - pads[axis],
+        )
         # What lies outside is the window's first element inside once more.
-        first = torch.where(begin < 0, torch.remainder(begin, gap), begin)
+        first = torch.where(begin < 0, torch.remainder(begin, gap), begin).clamp(max=size - 1)
         for tap in range(kernel[axis]):
             place = begin + tap * gap
             yield torch.where((place < 0) | (place >= size), first, place)
 
-    return _largest(x, axes, places)
+    values, index = _largest(x, axes, places)
+    for axis, size in enumerate(x.shape[x.dim() - axes :]):
+        # Taps that are far apart may all be outside.
+        if pads[axis] and gaps[axis] > size:
+            begin = torch.arange(counts[axis]) * steps[axis] - pads[axis]
+            taps = [begin + tap * gaps[axis] for tap in range(kernel[axis])]
+            inside = functools.reduce(torch.logical_or, [(place >= 0) & (place < size) for place in taps])
+            values = torch.where(inside.reshape([-1] + [1] * (axes - 1 - axis)), values, torch.iinfo(x.dtype).min)
+    return values, index
 
 
 def _largest(x: Tensor, axes: int, places: Callable[[int], Iterator[Tensor]]) -> tuple[Tensor, Tensor]:
@@ -140,10 +207,23 @@ def _largest(x: Tensor, axes: int, places: Callable[[int], Iterator[Tensor]]) ->
             kept = {other: torch.where(wins, position, kept[other]) for other, position in at.items()}
         assert best is not None, "a window has elements"
         x, found = best, kept
+    return x, _flat(found, sizes)
+
+
+def _flat(found: dict[int, Tensor], sizes: Sequence[int]) -> Tensor:
+    """Places in the image, by its rows, of places along each axis."""
     index = found[0]
     for axis, size in list(enumerate(sizes))[1:]:
         index = index * size + found[axis]
-    return x, index
+    return index
+
+
+def _slices(x: Tensor, dim: int, count: int) -> Iterator[tuple[Any, Tensor]]:
+    """Where each part begins, and the part."""
+    size = x.shape[dim]
+    for part in range(count):
+        start, end = part * size // count, ((part + 1) * size + count - 1) // count
+        yield start, x.narrow(dim, start, end - start)
 
 
 def _parts(size: int, count: int) -> tuple[Tensor, Tensor]:

@@ -37,7 +37,7 @@ class Weights(FxImporterHooks):
         self._attributes: dict[Any, mlir.Attribute] = {}
         self._names: dict[Any, str] = {}
         self._returned: set[Any] = set()
-        results = {spec.arg.name for spec in program.graph_signature.output_specs if hasattr(spec.arg, "name")}
+        results = _returned_as_they_are(program.graph)
         returned = {spec.target for spec in program.graph_signature.input_specs if spec.arg.name in results}
         for name, value in [*program.state_dict.items(), *program.constants.items()]:
             if isinstance(value, torch.Tensor):
@@ -82,6 +82,24 @@ class Weights(FxImporterHooks):
             number += 1
             key = f"{name}_{number}"
         return key
+
+
+def _returned_as_they_are(graph: torch.fx.Graph) -> set[str]:
+    """Names of arguments that are results, also after ops that may be nothing, such as a copy."""
+    names = set()
+    for node in graph.output_node().all_input_nodes:
+        while node.op == "call_function" and len(node.all_input_nodes) == 1:
+            made, given = (one.meta.get("val") for one in (node, node.all_input_nodes[0]))
+            if not isinstance(made, torch.Tensor) or not isinstance(given, torch.Tensor):
+                break
+            # Constants have known sizes, and a symbol must not be asked what it is.
+            if made.dtype != given.dtype or not all(isinstance(size, int) for size in (*made.shape, *given.shape)):
+                break
+            if made.shape != given.shape:
+                break
+            node = node.all_input_nodes[0]
+        names.add(node.name)
+    return names
 
 
 class LiteralImporter(ControlFlowImporter):

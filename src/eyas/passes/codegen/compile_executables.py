@@ -96,7 +96,11 @@ def job_of(function: mlir.OpView, target: Target, disable: tuple[str, ...]) -> J
     """A module of its own with just this function, under a name that all share: what is equal compiles to the same."""
     single = mlir.Module.create(function.operation.location)
     with mlir.InsertionPoint(single.body):
-        function.operation.clone().attributes["sym_name"] = mlir.StringAttr.get(_ENTRY)
+        copy = function.operation.clone()
+        copy.attributes["sym_name"] = mlir.StringAttr.get(_ENTRY)
+        # Who decided is no part of what is compiled.
+        if codegen.TUNED in copy.attributes:
+            del copy.attributes[codegen.TUNED]
     buffer = io.BytesIO()
     single.operation.write_bytecode(buffer)
     text = single.operation.get_asm(enable_debug_info=False, assume_verified=True)
@@ -126,6 +130,7 @@ def _export(function: mlir.OpView, compiled: CompiledDispatch, target: Target) -
             "rejected": _rejected(function, compiled),
             **({hal.SEGMENTS: mlir.DenseI64ArrayAttr.get(segments)} if max(segments, default=1) > 1 else {}),
             **({"needs": mlir.StringAttr.get(",".join(compiled.needs))} if compiled.needs else {}),
+            **({"tuned": function.attributes[codegen.TUNED]} if codegen.TUNED in function.attributes else {}),
             **({"given_up": mlir.StringAttr.get(compiled.given_up)} if compiled.given_up else {}),
         }
     )

@@ -9,6 +9,7 @@ from torch_mlir import ir as mlir
 from eyas.passes.dispatch.grouping import Role, role_of
 
 _SHORT = {
+    "linalg.conv_1d_nwc_wcf": "conv",
     "linalg.conv_2d_nhwc_hwcf": "conv",
     "linalg.conv_2d_nchw_fchw": "conv",
     "linalg.depthwise_conv_2d_nhwc_hwc": "depthwise_conv",
@@ -20,7 +21,7 @@ _TELLING = ("math.", "arith.divf", "arith.maximumf", "tensor.extract")
 
 def describe_region(ops: list[mlir.Operation]) -> str:
     """The root op, its shape and its element type."""
-    root = max(ops, key=_weight)
+    root = root_of(ops)
     result = next((value for value in root.results if isinstance(value.type, mlir.RankedTensorType)), None)
     shape = ""
     if result is not None:
@@ -28,7 +29,12 @@ def describe_region(ops: list[mlir.Operation]) -> str:
         dims = ["d" if type_.is_dynamic_dim(i) else str(type_.get_dim_size(i)) for i in range(type_.rank)]
         shape = "_" + "x".join([*dims, str(type_.element_type)] if not dims else ["x".join(dims)])
         shape += f"_{_identifier(str(type_.element_type))}" if dims else ""
-    return _identifier(_kind(root, ops) + shape)
+    return _identifier(kind_of(root, ops) + shape)
+
+
+def root_of(ops: list[mlir.Operation]) -> mlir.Operation:
+    """The op that a dispatch is about: the first of the heaviest kind."""
+    return max(ops, key=_weight)
 
 
 def _weight(op: mlir.Operation) -> int:
@@ -36,7 +42,8 @@ def _weight(op: mlir.Operation) -> int:
     return order.get(role_of(op), 0)
 
 
-def _kind(root: mlir.Operation, ops: list[mlir.Operation]) -> str:
+def kind_of(root: mlir.Operation, ops: list[mlir.Operation]) -> str:
+    """What a dispatch with this root does, in a word."""
     if root.name in _SHORT:
         return _SHORT[root.name]
     role = role_of(root)

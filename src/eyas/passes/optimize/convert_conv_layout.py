@@ -14,7 +14,7 @@ from eyas.ir.walk import defining_op, find_ops
 
 # Samples that fill a vector.
 _MANY = 16
-_TO_NHWC, _TO_NCHW, _EXCHANGED = [0, 2, 3, 1], [0, 3, 1, 2], [1, 0, 2, 3]
+_TO_NHWC, _EXCHANGED = [0, 2, 3, 1], [1, 0, 2, 3]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class _Rewrite:
 
 
 _REWRITES = {
+    "linalg.conv_1d_ncw_fcw": _Rewrite(linalg.Conv1DNwcWcfOp, [2, 1, 0]),
     "linalg.conv_2d_nchw_fchw": _Rewrite(linalg.Conv2DNhwcHwcfOp, [2, 3, 1, 0]),
     "linalg.depthwise_conv_2d_nchw_chw": _Rewrite(linalg.DepthwiseConv2DNhwcHwcOp, [1, 2, 0]),
     "linalg.pooling_nchw_max": _Rewrite(linalg.PoolingNhwcMaxOp, None),
@@ -60,7 +61,8 @@ class ConvertConvLayout(Pass):
 
 def _rewrite(op: mlir.OpView, rewrite: _Rewrite) -> None:
     image, filter_, init = op.operands
-    image = transpose(image, _TO_NHWC)
+    rank = mlir.RankedTensorType(image.type).rank
+    image = transpose(image, _channels_last(rank))
     filter_ = transpose(filter_, rewrite.filter) if rewrite.filter is not None else filter_
     output = _init(init)
     new = rewrite.op(
@@ -71,7 +73,7 @@ def _rewrite(op: mlir.OpView, rewrite: _Rewrite) -> None:
         dilations=op.attributes["dilations"],
     )
     linalg.fill_builtin_region(new.operation)
-    op.results[0].replace_all_uses_with(transpose(new.results[0], _TO_NCHW))
+    op.results[0].replace_all_uses_with(transpose(new.results[0], [0, rank - 1, *range(1, rank - 1)]))
     op.operation.erase()
 
 
@@ -107,8 +109,13 @@ def _rewrite_exchanged(op: mlir.OpView) -> None:
 def _init(init: mlir.Value) -> mlir.Value:
     """The initial value with channels innermost; a fill is made in that shape at once."""
     scalar = fill_value(init)
-    if scalar is None:
-        return transpose(init, _TO_NHWC)
     type_ = mlir.RankedTensorType(init.type)
-    empty = empty_like(init, [type_.shape[p] for p in _TO_NHWC], _TO_NHWC)
+    order = _channels_last(type_.rank)
+    if scalar is None:
+        return transpose(init, order)
+    empty = empty_like(init, [type_.shape[p] for p in order], order)
     return linalg.fill(scalar, outs=[empty])
+
+
+def _channels_last(rank: int) -> list[int]:
+    return [0, *range(2, rank), 1]

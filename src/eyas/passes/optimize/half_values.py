@@ -31,7 +31,7 @@ def is_product(op: mlir.Operation) -> bool:
 
 def _adds_products(op: mlir.Operation) -> bool:
     """A product that reads heads where they lie, which upstream does not take for one."""
-    if op.name != "linalg.generic" or role_of(op) is not Role.REDUCTION or len(op.operands) != 3:
+    if op.name != "linalg.generic" or role_of(op) is not Role.REDUCTION or len(factors_of(op)) != 2:
         return False
     names = [view.operation.name for view in op.regions[0].blocks[0].operations]
     return [name for name in names if name != "arith.extf"] == ["arith.mulf", "arith.addf", "linalg.yield"]
@@ -42,8 +42,12 @@ def is_wide(value: mlir.Value) -> bool:
 
 
 def factors_of(product: mlir.Operation) -> list[int]:
-    """Positions of the tensors that are multiplied. Of a window only its size is read."""
+    """Positions of the tensors that are multiplied. Of a window only its size is read, and of what tells a product that
+    reads heads where they lie how long they are."""
     inputs, _ = split_operands(product)
+    if product.name == "linalg.generic":
+        arguments = product.regions[0].blocks[0].arguments
+        return [i for i, value in enumerate(inputs) if is_tensor(value) and list(arguments[i].uses)]
     return [0] if "pooling" in product.name else [i for i, value in enumerate(inputs) if is_tensor(value)]
 
 

@@ -75,6 +75,8 @@ class _Executables:
             # The other strategies write every element of a result.
             strategy = codegen.StrategyAttr.get(mlir.StringAttr.get(LOOPS), mlir.DictAttr.get({}))
             copy.attributes[codegen.STRATEGY] = strategy
+            if codegen.TUNED in copy.attributes:
+                del copy.attributes[codegen.TUNED]
             reason = mlir.StringAttr.get("others: only a part of the result is written")
             copy.attributes[codegen.REJECTED] = mlir.ArrayAttr.get([reason])
             self.by_name[variant] = copy.opview

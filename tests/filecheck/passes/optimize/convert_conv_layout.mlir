@@ -16,6 +16,18 @@ func.func @conv(%x: tensor<1x3x8x8xf32>, %w: tensor<16x3x3x3xf32>) -> tensor<1x1
   return %y : tensor<1x16x6x6xf32>
 }
 
+// Of one dimension too.
+// CHECK-LABEL: func.func @conv_of_a_line
+// CHECK-SAME: [[X:%.*]]: tensor<1x3x9xf32>, [[W:%.*]]: tensor<16x3x3xf32>
+func.func @conv_of_a_line(%x: tensor<1x3x9xf32>, %w: tensor<16x3x3xf32>, %init: tensor<1x16x4xf32>) -> tensor<1x16x4xf32> {
+  // CHECK-DAG: linalg.transpose ins([[X]] : {{.*}}) {{.*}} permutation = [0, 2, 1]
+  // CHECK-DAG: linalg.transpose ins([[W]] : {{.*}}) {{.*}} permutation = [2, 1, 0]
+  // CHECK: [[Y:%.*]] = linalg.conv_1d_nwc_wcf {{.*}}strides = dense<2> {{.*}} outs({{.*}} : tensor<1x4x16xf32>)
+  // CHECK: linalg.transpose ins([[Y]] : {{.*}}) {{.*}} permutation = [0, 2, 1]
+  %y = linalg.conv_1d_ncw_fcw {dilations = dense<1> : vector<1xi64>, strides = dense<2> : vector<1xi64>} ins(%x, %w : tensor<1x3x9xf32>, tensor<16x3x3xf32>) outs(%init : tensor<1x16x4xf32>) -> tensor<1x16x4xf32>
+  return %y : tensor<1x16x4xf32>
+}
+
 // The strides stay; a window has no channels to move.
 // CHECK-LABEL: func.func @pool
 func.func @pool(%x: tensor<1x8x8x8xf32>, %init: tensor<1x8x4x4xf32>) -> tensor<1x8x4x4xf32> {

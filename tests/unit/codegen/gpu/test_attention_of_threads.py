@@ -83,7 +83,7 @@ def test_few_queries_use_many_threads():
     assert knobs.threads >= 64 and knobs.splits > 1
 
 
-GOOD = AttentionKnobs(threads=64, side=8, splits=1, rows=2, keys=4, depth=16, staged=1)
+GOOD = AttentionKnobs(threads=64, side=8, splits=1, rows=4, keys=4, depth=16, staged=1, subgroup=0)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,12 @@ GOOD = AttentionKnobs(threads=64, side=8, splits=1, rows=2, keys=4, depth=16, st
         ({"keys": 13}, "keys is 13; 8 threads with so many are more than the 96 keys"),
         ({"staged": 2}, "staged is 2; it must be 0 or 1"),
         ({"splits": 2}, "staged is 1; it must be 0 where parts of a workgroup have keys of their own"),
+        ({"rows": 2}, "staged is 1; it must be 0 where a thread has other than 4 rows and 4 keys"),
         ({"depth": 5}, "depth is 5; where operands are staged it must divide the 32 steps of the sum"),
         ({"depth": 5, "staged": 0}, None),
+        ({"subgroup": 32}, None),
+        ({"subgroup": 4}, "subgroup is 4; it must be 0, or staged must be 1 and side divide it"),
+        ({"subgroup": 32, "staged": 0}, "subgroup is 32; it must be 0, or staged must be 1 and side divide it"),
     ],
 )
 def test_knobs_that_do_not_fit(change, complaint):

@@ -17,11 +17,16 @@ from eyas.ir import make_context
 from eyas.targets import Target
 
 TARGET = "vulkan:hopper"
-LARGE = MatrixKnobs(256, 32, 1, 4, 4, 4, 32, 16, 16, 16, 1, 1, 8)
-TWICE = MatrixKnobs(128, 32, 1, 2, 2, 4, 32, 16, 16, 16, 2, 2, 2)
-SMALL = MatrixKnobs(64, 32, 1, 1, 1, 2, 64, 16, 8, 16, 2, 1, 1)
-SHARED = MatrixKnobs(256, 32, 4, 2, 1, 2, 128, 16, 16, 16, 2, 1, 1)
-BYTES = MatrixKnobs(128, 32, 1, 2, 2, 2, 64, 16, 16, 32, 2, 3, 1)
+LARGE = MatrixKnobs(256, 32, 1, 4, 4, 4, 32, 16, 16, 16, 1, 1, 8, 0, 1)
+TWICE = MatrixKnobs(128, 32, 1, 2, 2, 4, 32, 16, 16, 16, 2, 2, 2, 0, 1)
+SMALL = MatrixKnobs(64, 32, 1, 1, 1, 2, 64, 16, 8, 16, 2, 1, 1, 0, 1)
+SHARED = MatrixKnobs(256, 32, 4, 2, 1, 2, 128, 16, 16, 16, 2, 1, 1, 0, 1)
+SPREAD = MatrixKnobs(128, 32, 1, 2, 2, 2, 64, 16, 16, 16, 2, 2, 2, 1, 1)
+LATE = MatrixKnobs(128, 32, 1, 2, 2, 2, 64, 16, 16, 16, 2, 1, 2, 1, 0)
+BETWEEN = MatrixKnobs(128, 32, 1, 2, 2, 2, 64, 16, 16, 16, 2, 2, 2, 2, 1)
+BETWEEN_ONE = MatrixKnobs(128, 32, 1, 2, 4, 2, 16, 16, 16, 16, 2, 1, 2, 2, 1)
+LATE_ONE = MatrixKnobs(128, 32, 1, 2, 2, 2, 64, 16, 16, 16, 1, 1, 2, 0, 0)
+BYTES = MatrixKnobs(128, 32, 1, 2, 2, 2, 64, 16, 16, 32, 2, 3, 1, 0, 1)
 
 
 def bits_of(values: np.ndarray, element: str) -> np.ndarray:
@@ -70,7 +75,7 @@ def computed(case: Case, knobs: MatrixKnobs | None, change=lambda text: text) ->
 
 
 @pytest.mark.parametrize("shape", ["256x256x64", "130x270x72", "130x270x72t", "70x61x45", "70x61x45t", "16x9x200"])
-@pytest.mark.parametrize("knobs", [LARGE, TWICE, SMALL, SHARED])
+@pytest.mark.parametrize("knobs", [LARGE, TWICE, SMALL, SHARED, SPREAD, LATE, LATE_ONE, BETWEEN, BETWEEN_ONE])
 def test_products_of_halves(shape, knobs):
     got, want = computed(Case.parse(shape, "f16"), knobs)
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3 * np.abs(want).max())

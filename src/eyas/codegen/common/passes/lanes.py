@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, math
 
+_CONTRACT = arith.FastMathFlags.contract
 _ORDERED_LESS, _ORDERED_GREATER, _ORDERED_EQUAL = (
     arith.CmpFPredicate.OLT,
     arith.CmpFPredicate.OGT,
@@ -75,10 +76,15 @@ class Real:
         return self * factor + term
 
     def polynomial(self, coefficients: Sequence[float]) -> Real:
-        """c0 + c1 x + c2 x^2 + ... by Horner's rule."""
+        """c0 + c1 x + c2 x^2 + ... by Horner's rule. One rounding or two make no difference to its use: where
+        nobody knows whether the target has a fused multiply-add, it may use it."""
         result = self.of(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
-            result = result.times_plus(self, coefficient)
+            if self.fused:
+                result = result.times_plus(self, coefficient)
+                continue
+            product = arith.mulf(result.value, self.value, fastmath=_CONTRACT)
+            result = self._make(arith.addf(product, self.of(coefficient).value, fastmath=_CONTRACT))
         return result
 
     # A comparison with NaN is false, so both keep NaN, and both become one instruction on x86.

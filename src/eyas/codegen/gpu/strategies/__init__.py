@@ -10,6 +10,7 @@ from eyas.codegen.gpu.strategies.columns import Columns
 from eyas.codegen.gpu.strategies.contraction import Contraction
 from eyas.codegen.gpu.strategies.loops import Loops
 from eyas.codegen.gpu.strategies.matrices import Matrices
+from eyas.codegen.gpu.strategies.matrix_attention import MatrixAttention
 from eyas.codegen.gpu.strategies.points import Points
 from eyas.codegen.gpu.strategies.products import Products
 from eyas.codegen.gpu.strategies.rows import Rows
@@ -24,6 +25,7 @@ STRATEGIES: Sequence[type[Strategy]] = (
     Matrices,
     Products,
     Contraction,
+    MatrixAttention,
     Attention,
     Columns,
     Rows,

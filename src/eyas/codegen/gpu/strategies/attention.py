@@ -15,16 +15,20 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import gpu
 
 from eyas.codegen.common.analysis import Analysis
-from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.combine import combiner_of
+from eyas.codegen.common.kernel import Access, Kernel
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.common.traffic import element_bytes
 from eyas.codegen.gpu.attention_form import AttentionForm, attention_form
+from eyas.codegen.gpu.axis import Axis
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.online_softmax import AttentionKnobs, OnlineSoftmax, columns_of_thread
+from eyas.codegen.gpu.online_softmax import AttentionKnobs, OnlineSoftmax, columns_of_thread, weight_elements
+from eyas.codegen.gpu.operands import operands_of
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
-from eyas.codegen.gpu.staged_tile import operands_of, staged_elements
+from eyas.codegen.gpu.product_stage import GROUP, is_deep, staged_groups
+from eyas.codegen.gpu.shuffle import can_shuffle
 from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
@@ -33,8 +37,8 @@ _THREADS = 128
 _ROWS, _KEYS, _DEPTH = 8, 4, 4
 # Sums of a thread that still are in registers, or near.
 _MOST_SUMS = 256
-# Through shared memory: threads that share rows, and steps at a time.
-_SIDE, _STAGED_DEPTHS = 16, (16, 8)
+# Threads that share rows; through shared memory, threads at the most, and steps at a time.
+_SIDE, _STAGED_THREADS, _STAGED_DEPTHS = 16, 128, (16, 8)
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ class Attention(KernelStrategy):
             if not 1 <= getattr(knobs, name) <= 64:
                 return f"{name} is {getattr(knobs, name)}; it must be 1 to 64"
         form = _form(kernel)
+        if knobs.subgroup and (knobs.subgroup % knobs.side or not knobs.staged):
+            return f"subgroup is {knobs.subgroup}; it must be 0, or staged must be 1 and side divide it"
         if knobs.row_block > form.row_count:
             return f"rows is {knobs.rows}; {knobs.teams} teams of so many are more than the {form.row_count} rows"
         if knobs.key_block > form.key_count:
@@ -94,11 +100,15 @@ class Attention(KernelStrategy):
         loops = self.form.values.loops
         return [(product(loops[: self.form.row]), 1), (loops[self.form.row], self.knobs.row_block)]
 
+    def _softmax(self, memory: Memory) -> OnlineSoftmax:
+        """What writes the code of a workgroup for one head."""
+        return OnlineSoftmax(self.form, memory, self.knobs, memory.at.ids[1])
+
     def emit(self, interface: Interface) -> None:
         memory, form = Memory(self.kernel, interface), self.form
         (heads, _), _ = self.workgroups
         sizes = form.values.loops[: form.row]
-        softmax = OnlineSoftmax(form, memory, self.knobs, interface.ids[1])
+        softmax = self._softmax(memory)
 
         def run(number: mlir.Value) -> None:
             softmax.emit(decode(memory, number, sizes))
@@ -114,16 +124,18 @@ class Attention(KernelStrategy):
 def shared_bytes(form: AttentionForm, knobs: AttentionKnobs) -> int:
     """Shared memory of a workgroup: weights of a block, shares of maxima, what splits hand over, and what is staged."""
     number, sums = element_bytes(form.element), element_bytes(form.values.statements[0].element_types[0])
-    needed = knobs.threads // knobs.side * knobs.rows * knobs.key_block * element_bytes(form.weight.element)
-    if knobs.side > 1:
+    needed = weight_elements(form, knobs) * element_bytes(form.weight.element)
+    if knobs.side > 1 and not knobs.subgroup:
         needed += knobs.threads * knobs.rows * number
     if knobs.splits > 1:
         needed += knobs.threads // 2 * knobs.rows * (2 * number + columns_of_thread(form, knobs) * sums)
     if knobs.staged:
         operands = operands_of(form.scores[0], form.row, form.inner)
         assert not isinstance(operands, str)
+        sum_ = Axis(form.scores[0], form.scores[0].statements[0].reductions)
         for operand, extent in zip(operands, (knobs.row_block, knobs.key_block), strict=True):
-            needed += staged_elements(knobs.depth, extent) * element_bytes(operand.storage.element)
+            groups = staged_groups(extent, knobs.depth, is_deep(operand, sum_))
+            needed += 2 * GROUP * groups * element_bytes(operand.storage.element)
     return needed
 
 
@@ -136,12 +148,19 @@ def _form(kernel: Kernel) -> AttentionForm:
 def _why_not_staged(form: AttentionForm, knobs: AttentionKnobs) -> str | None:
     if knobs.staged != 1:
         return f"staged is {knobs.staged}; it must be 0 or 1"
-    if isinstance(reason := operands_of(form.scores[0], form.row, form.inner), str):
-        return f"staged is 1; it must be 0: {reason}"
+    first = form.scores[0].statements[0]
+    if isinstance(found := operands_of(form.scores[0], form.row, form.inner), str):
+        return f"staged is 1; it must be 0: {found}"
+    if found[0].storage.element != found[1].storage.element:
+        return "staged is 1; it must be 0: queries and keys have two types"
+    if combiner_of(first.body, len(first.inputs)) is None or isinstance(first.inits[0], Access):
+        return "staged is 1; it must be 0: scores are no plain sums"
     if knobs.splits > 1:
         return "staged is 1; it must be 0 where parts of a workgroup have keys of their own"
+    if knobs.rows != GROUP or knobs.keys != GROUP:
+        return f"staged is 1; it must be 0 where a thread has other than {GROUP} rows and {GROUP} keys"
     steps = form.scores[0].loops[-1].factor
-    if steps % knobs.depth:
+    if knobs.depth % GROUP or steps % knobs.depth:
         return f"depth is {knobs.depth}; where operands are staged it must divide the {steps} steps of the sum"
     return None
 
@@ -157,22 +176,22 @@ def _knobs_of_lone_threads(form: AttentionForm, target: GpuTarget) -> AttentionK
     rows, teams = _rows_and_teams(form, target, threads, _power(_ROWS, max(1, _MOST_SUMS // form.width)))
     keys = _power(2 * _KEYS, form.key_count)
     splits = _power(threads // teams, form.key_count // keys)
-    return AttentionKnobs(teams * splits, 1, splits, rows, keys, _DEPTH, 0)
+    return AttentionKnobs(teams * splits, 1, splits, rows, keys, _DEPTH, 0, 0)
 
 
 def _knobs_side_by_side(form: AttentionForm, target: GpuTarget) -> AttentionKnobs:
     """Where shared memory is near: threads of a row share its keys and its columns, and all of them what they read."""
-    threads = min(_THREADS, target.max_threads)
     side = _power(_SIDE, form.width, form.key_count)
     keys = _power(_KEYS, form.key_count // side)
+    teams, subgroup = _staged_teams(form, target, side), _talking(form, target, side)
+    for depth in _STAGED_DEPTHS:
+        staged = AttentionKnobs(side * teams, side, 1, GROUP, keys, depth, 1, subgroup)
+        if teams > 1 and staged.row_block <= form.row_count and _why_not_staged(form, staged) is None:
+            return staged
+    threads = min(_THREADS, target.max_threads)
     rows, teams = _rows_and_teams(form, target, threads // side, _ROWS)
     splits = _power(threads // side // teams, form.key_count // (side * keys))
-    knobs = AttentionKnobs(side * teams * splits, side, splits, rows, keys, _DEPTH, 0)
-    for depth in _STAGED_DEPTHS:
-        staged = replace(knobs, depth=depth, staged=1)
-        if teams > 1 and _why_not_staged(form, staged) is None:
-            return staged
-    return knobs
+    return AttentionKnobs(side * teams * splits, side, splits, rows, keys, _DEPTH, 0, 0)
 
 
 def _rows_and_teams(form: AttentionForm, target: GpuTarget, teams: int, rows: int) -> tuple[int, int]:
@@ -185,10 +204,28 @@ def _rows_and_teams(form: AttentionForm, target: GpuTarget, teams: int, rows: in
     return rows, _power(teams, form.row_count // rows)
 
 
+def _talking(form: AttentionForm, target: GpuTarget, side: int) -> int:
+    """Threads of a subgroup, where those of a team are in one and can hand each other scores; else 0."""
+    can = target.has("subgroup-shuffle") and can_shuffle(form.element) and target.subgroup % side == 0
+    return target.subgroup if can else 0
+
+
+def _staged_teams(form: AttentionForm, target: GpuTarget, side: int) -> int:
+    """The most teams of a workgroup that leave each processor one."""
+    heads = product(form.values.loops[: form.row]).factor
+    teams = _power(min(_STAGED_THREADS, target.max_threads) // side, form.row_count // GROUP)
+    while teams > 2 and heads * form.row_count < target.cores * GROUP * teams:
+        teams //= 2
+    return teams
+
+
 def _smaller(knobs: AttentionKnobs) -> AttentionKnobs | None:
     """Knobs that need less shared memory, if any do."""
     if knobs.splits > 1:
         return replace(knobs, threads=knobs.threads // 2, splits=knobs.splits // 2)
+    if knobs.staged:
+        fewer = replace(knobs, threads=knobs.threads // 2)
+        return fewer if knobs.teams > 1 else replace(knobs, depth=_DEPTH, staged=0, subgroup=0)
     if knobs.rows > 1:
         return replace(knobs, rows=knobs.rows // 2)
     if knobs.teams > 1:

@@ -21,10 +21,11 @@ from eyas.codegen.common.sizes import ZERO, Size, product
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.passed_tile import PassedTile, is_passed
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.sliced_tile import SlicedTile, why_not_sliced
 from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
-from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
+from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop, slides
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
@@ -33,9 +34,13 @@ _THREADS = 64
 _DEPTH = 4
 _ROW_POINTS, _COLUMN_POINTS = (8, 4, 2, 1), (4, 2, 1)
 _UNKNOWN_ROWS = 64
+_WIDEST_WINDOW = 9
 # Few rows: how many those are, the fewest steps of a sum that is shared, threads side by side at the most and at the
 # fewest, so that they read whole sectors of memory, and threads of a workgroup.
 _FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _FEWEST_COLUMNS, _SLICED_THREADS = 8, 128, 32, 8, 512
+
+# Lanes that hand over rows: the fewest of these for which it pays, sums of a thread, and columns of one at the most.
+_FEWEST_PASSED, _PASSED_POINTS, _PASSED_COLUMNS = 4, 128, 8
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class ProductKnobs:
     """Steps of the sum that are written out."""
     slices: int
     """Threads that share the sum of one tile; of few rows they read the weights together."""
+    lanes: int
+    """Threads of a subgroup that load different rows and hand them to each other; 1: each loads all of its rows."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,8 @@ class Contraction(KernelStrategy):
         others = product([nest.loops[loop] for loop in loops.others]).static or 1
         if target.facts.shared_is_near and (knobs := _sliced_knobs(nest, (rows, columns, others), target)) is not None:
             return cls(kernel, knobs)
+        if not target.facts.shared_is_near and (knobs := _passed_knobs(nest, loops, (rows, columns, others), target)):
+            return cls(kernel, knobs)
         row_points = next(points for points in _ROW_POINTS if points <= rows)
         column_points = next(points for points in _COLUMN_POINTS if columns % points == 0)
         threads = min(_THREADS, target.max_threads)
@@ -91,7 +100,7 @@ class Contraction(KernelStrategy):
             side *= 2
         while threads > side and (threads // side // 2) * row_points >= rows:
             threads //= 2
-        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _DEPTH, 1))
+        return cls(kernel, ProductKnobs(threads, side, row_points, column_points, _depth_of(nest, loops), 1, 1))
 
     @classmethod
     def kernel_of(cls, found: Analysis) -> Kernel | str:
@@ -107,7 +116,9 @@ class Contraction(KernelStrategy):
 
     @classmethod
     def check(cls, kernel: Kernel, knobs: ProductKnobs) -> str | None:
-        if (problem := check_powers_of_two(threads=knobs.threads, columns=knobs.columns)) is not None:
+        if (
+            problem := check_powers_of_two(threads=knobs.threads, columns=knobs.columns, lanes=knobs.lanes)
+        ) is not None:
             return problem
         if knobs.columns > knobs.threads:
             return f"columns is {knobs.columns}; it must be at most threads"
@@ -128,6 +139,8 @@ class Contraction(KernelStrategy):
         pieces += [] if loops.row is None else [(nest.loops[loops.row], knobs.row_points)]
         if knobs.slices > 1 and any(extent.static is None or extent.static % piece for extent, piece in pieces):
             return f"slices is {knobs.slices}; it must be 1: tiles of threads that wait for each other must be whole"
+        if knobs.lanes > 1 and (reason := _why_not_passed(nest, loops, knobs)) is not None:
+            return f"lanes is {knobs.lanes}; it must be 1: {reason}"
         return None
 
     @property
@@ -152,18 +165,25 @@ class Contraction(KernelStrategy):
         at, memory, nest = interface, Memory(self.kernel, interface), self.kernel.nests[0]
         loops, knobs = self.loops, self.knobs
         _, (columns, column_piece), *rows = self.workgroups
-        across = arith.RemUIOp(at.thread, at.index(knobs.columns)).result
-        along = arith.DivUIOp(at.thread, at.index(knobs.columns)).result
+        if knobs.columns == knobs.threads:
+            # Said plainly: a driver then sees that the rows are the same for all threads, and loads them once.
+            across, along = at.thread, at.index(0)
+        else:
+            across = arith.RemUIOp(at.thread, at.index(knobs.columns)).result
+            along = arith.DivUIOp(at.thread, at.index(knobs.columns)).result
         if knobs.slices > 1:
             pair = (loops.row, loops.column)
             tile = SlicedTile(memory, nest, pair, knobs.depth, knobs.slices, along)
             along = at.index(0)
+        elif knobs.lanes > 1:
+            assert loops.row is not None
+            tile = PassedTile(memory, nest, (loops.row, loops.column), knobs.depth, knobs.lanes)
         else:
             tile = ThreadTile(memory, nest, loops.row, loops.column, knobs.depth)
         column = _first(at, at.ids[1], column_piece, across, knobs.column_points)
         row = _first(at, at.ids[2], rows[0][1], along, knobs.row_points) if rows else at.index(0)
-        if knobs.slices > 1 and columns.factor % column_piece:
-            # All threads come to the barriers; those beyond the end compute the last columns again.
+        if max(knobs.slices, knobs.lanes) > 1 and columns.factor % column_piece:
+            # All threads come to the barriers, or hand over rows; those beyond the end compute the last columns again.
             inside = arith.CmpIOp(arith.CmpIPredicate.ult, column, memory.size(columns)).result
             tile.writes = inside if tile.writes is None else arith.AndIOp(tile.writes, inside).result
             column = arith.MinUIOp(column, at.index(columns.factor - knobs.column_points)).result
@@ -206,6 +226,14 @@ class Contraction(KernelStrategy):
         return indices
 
 
+def _depth_of(nest: Nest, loops: ProductLoops) -> int:
+    """All steps along a window whose rows overlap, so that what they share is loaded once."""
+    first = nest.statements[0]
+    steps = nest.loops[first.reductions[-1]].static
+    shared = any(isinstance(one, Access) and slides(one, loops.row, first.reductions[-1]) for one in first.inputs)
+    return steps if shared and steps is not None and steps <= _WIDEST_WINDOW else _DEPTH
+
+
 def _sliced_knobs(nest: Nest, extents: tuple[int, int, int], target: GpuTarget) -> ProductKnobs | None:
     """For few rows: as many threads on each sum as keep the memory busy."""
     rows, columns, others = extents
@@ -225,7 +253,43 @@ def _sliced_knobs(nest: Nest, extents: tuple[int, int, int], target: GpuTarget) 
     )  # fmt: skip
     slices = min(min(_SLICED_THREADS, target.max_threads) // side, steps // (4 * _DEPTH))
     slices = 1 << (max(1, slices).bit_length() - 1)
-    return ProductKnobs(side * slices, side, rows, column_points, _DEPTH, slices) if slices > 1 else None
+    return ProductKnobs(side * slices, side, rows, column_points, _DEPTH, slices, 1) if slices > 1 else None
+
+
+def _passed_knobs(
+    nest: Nest, loops: ProductLoops, extents: tuple[int, int, int], target: GpuTarget
+) -> ProductKnobs | None:
+    """For drivers that compute on a CPU: one subgroup, as wide as it can be, whose lanes hand rows to each other."""
+    rows, columns, others = extents
+    if not target.has("subgroup-shuffle") or target.subgroup < 2 or rows < _FEWEST_PASSED:
+        return None
+    lanes = target.subgroup
+    column_points = next(
+        points for points in (_PASSED_COLUMNS, *_COLUMN_POINTS)
+        if columns % points == 0 and (points == 1 or columns >= lanes * points)
+    )  # fmt: skip
+    most = min(rows, _PASSED_POINTS // column_points)
+    # Rows that divide all of them need no second form of the tile, which the driver would have to compile.
+    row_points = next((points for points in range(most, most // 2, -1) if rows % points == 0), most)
+    while row_points > lanes and others * rows * columns < 2 * target.cores * lanes * row_points * column_points:
+        row_points //= 2
+    knobs = ProductKnobs(lanes, lanes, row_points, column_points, _depth_of(nest, loops), 1, lanes)
+    return knobs if _why_not_passed(nest, loops, knobs) is None else None
+
+
+def _why_not_passed(nest: Nest, loops: ProductLoops, knobs: ProductKnobs) -> str | None:
+    """Why threads cannot hand rows to each other, or None."""
+    if knobs.slices > 1:
+        return "slices is more than 1"
+    if knobs.columns % knobs.lanes:
+        return f"threads of a subgroup would have different rows, with {knobs.columns} columns"
+    columns = nest.loops[loops.column].static
+    if columns is None or columns % knobs.column_points:
+        return f"a subgroup must be whole, and column_points = {knobs.column_points} does not divide {columns} columns"
+    inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
+    return (
+        None if any(is_passed(one, loops.row, loops.column) for one in inputs) else "no operand moves along rows alone"
+    )
 
 
 def product_loops(nest: Nest) -> ProductLoops | str:

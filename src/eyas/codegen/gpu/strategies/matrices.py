@@ -11,13 +11,13 @@ from torch_mlir.dialects import arith
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
-from eyas.codegen.common.kernel import Access, Kernel, Nest
+from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.gpu.interface import MATRIX_ELEMENT, Interface
 from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, Side, is_deep, staged_groups
 from eyas.codegen.gpu.matrix_tile import POINTS, Fragments, MatrixTile
 from eyas.codegen.gpu.memory import Memory
-from eyas.codegen.gpu.staged_tile import moves, operands_of
+from eyas.codegen.gpu.operands import moves, operands_of
 from eyas.codegen.gpu.strategies.base import check_powers_of_two
 from eyas.codegen.gpu.strategies.contraction import Contraction, product_loops
 from eyas.ir.values import element_bytes
@@ -92,6 +92,11 @@ class MatrixKnobs:
     band: int
     """Workgroups that are next to each other along the rows before those along the columns follow, so that caches have
     what they read."""
+    spread: int
+    """When what is in registers goes to shared memory: 0 before the slices of a step, 1 between them, 2 between their
+    multiplications."""
+    ahead: int
+    """1: fragments are read one slice before they are multiplied."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +171,10 @@ class Matrices(Contraction):
             return f"in_flight is {knobs.in_flight}; it must be 1 to 4"
         if not 1 <= knobs.band <= 64:
             return f"band is {knobs.band}; it must be 1 to 64"
+        if knobs.spread not in (0, 1, 2):
+            return f"spread is {knobs.spread}; it must be 0, 1 or 2"
+        if knobs.ahead not in (0, 1):
+            return f"ahead is {knobs.ahead}; it must be 0 or 1"
         return None
 
     @property
@@ -185,7 +194,7 @@ class Matrices(Contraction):
         height, width = tile_of(knobs)
         sides = Side(loops.factors[0], loops.rows, height), Side(loops.factors[1], (loops.column,), width)
         at.function.attributes[MATRIX_ELEMENT] = mlir.TypeAttr.get(operand_element(nest))
-        buffers = knobs.buffers, knobs.in_flight
+        buffers = knobs.buffers, knobs.in_flight, knobs.spread, knobs.ahead == 1
         tile = MatrixTile(memory, nest, sides, knobs.depth, self._corner(memory), fragments_of(knobs), *buffers)
 
         def run(number: mlir.Value) -> None:
@@ -223,7 +232,7 @@ def _knobs(nest: Nest, tile: _Tile, shape: MatrixShape, target: GpuTarget) -> Ma
         for buffers in range(tile.buffers, 0, -1):
             knobs = MatrixKnobs(
                 threads, target.subgroup, tile.parts, across, *tile.fragments, depth,
-                shape.rows, shape.columns, shape.depth, buffers, tile.in_flight, _BAND,
+                shape.rows, shape.columns, shape.depth, buffers, tile.in_flight, _BAND, 0, 1,
             )  # fmt: skip
             if shared_bytes(nest, knobs) <= target.shared_bytes:
                 return knobs
@@ -292,9 +301,7 @@ def why_not_shape(shape: tuple[int, int, int], subgroup: int, element: mlir.Type
 
 def operand_element(nest: Nest) -> mlir.Type:
     """The element type of what is multiplied, where `why_no_matrices` has nothing against it."""
-    source = nest.statements[0].inputs[0]
-    assert isinstance(source, Access)
-    return source.storage.element
+    return next(source for source in nest.statements[0].inputs if isinstance(source, Access)).storage.element
 
 
 def why_no_matrices(nest: Nest) -> str | None:
@@ -304,15 +311,18 @@ def why_no_matrices(nest: Nest) -> str | None:
     found = operands_of(nest, loops.row, loops.column)
     if isinstance(found, str):
         return found
-    one, other = (str(access.storage.element) for access in found)
-    extend, multiply, add = _ARITHMETIC.get((one, str(first.element_types[0])), ("", "", ""))
-    if not extend or one != other or len(first.inits) != 1:
+    return why_not_multiplied(first, found)
+
+
+def why_not_multiplied(sum_: Statement, factors: tuple[Access, Access]) -> str | None:
+    """Why a statement is no sum of products of two tensors of one narrow type."""
+    one, other = (str(access.storage.element) for access in factors)
+    extend, multiply, add = _ARITHMETIC.get((one, str(sum_.element_types[0])), ("", "", ""))
+    if not extend or one != other or len(sum_.inits) != 1:
         return "no product of f16 or bf16 in f32, or of bytes in i32"
-    assert first.body is not None, "a product has a body"
-    ops = [view.operation for view in first.body.operations]
+    assert sum_.body is not None, "a product has a body"
+    ops = [view.operation for view in sum_.body.operations]
     if sorted(op.name for op in ops) != sorted([extend, extend, multiply, add, "linalg.yield"]):
         return "the sum is of more than products"
-    factors = [defining_op(value) for op in ops if op.name == multiply for value in op.operands]
-    return (
-        None if all(one is not None and one.name == extend for one in factors) else "the sum is of more than products"
-    )
+    made = [defining_op(value) for op in ops if op.name == multiply for value in op.operands]
+    return None if all(op is not None and op.name == extend for op in made) else "the sum is of more than products"

@@ -16,10 +16,10 @@ from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.gpu.axis import Axis
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
+from eyas.codegen.gpu.operands import moves, operands_of
 from eyas.codegen.gpu.points import MAX_GRID, decode, each, fits_a_grid
 from eyas.codegen.gpu.product_stage import GROUP, is_deep, staged_groups
 from eyas.codegen.gpu.product_tile import ProductTile
-from eyas.codegen.gpu.staged_tile import moves, operands_of
 from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
 from eyas.codegen.gpu.strategies.contraction import Contraction, product_loops
 from eyas.ir.values import element_bytes
@@ -182,7 +182,10 @@ def factors_of(nest: Nest) -> Factors | str:
     if rows.storage.element != columns.storage.element:
         return "factors of two types"
     assert first.body is not None, "a product has a body"
-    if combiner_of(first.body, 2) is None or {op.operation.name for op in first.body.operations} - _PRODUCT_OPS:
+    if (
+        combiner_of(first.body, len(first.inputs)) is None
+        or {op.operation.name for op in first.body.operations} - _PRODUCT_OPS
+    ):
         return "the sum is of more than products"
     parallel = [loop for loop in nest.parallel if loop != loops.column]
     pixels = tuple(loop for loop in parallel if moves(rows, loop) and not moves(columns, loop))

@@ -24,7 +24,7 @@ from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
-from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
+from eyas.codegen.gpu.thread_tile import VECTORS, ThreadTile, contiguous_loop
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
@@ -39,6 +39,8 @@ class TransposeKnobs:
     threads: int
     side: int
     """Points of both loops that a workgroup has."""
+    points: int
+    """Neighbours that a thread reads and writes at once; in shared memory they are apart."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class Crossing:
     written: int
     read: int
     sources: tuple[Access, ...]
+
+    @property
+    def loops(self) -> tuple[int, int]:
+        return self.written, self.read
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class Transposes(KernelStrategy):
         for side in _SIDES:
             filled = _filled(nest.loops[crossing.written], side) * _filled(nest.loops[crossing.read], side)
             if filled >= _FULL and _shared_bytes(crossing, side) <= target.shared_bytes:
-                return cls(kernel, TransposeKnobs(threads, side))
+                return cls(kernel, TransposeKnobs(threads, side, _points(nest, crossing)))
         return "too few points along one of both directions"
 
     @classmethod
@@ -88,7 +94,12 @@ class Transposes(KernelStrategy):
     def check(cls, kernel: Kernel, knobs: TransposeKnobs) -> str | None:
         if (problem := check_powers_of_two(threads=knobs.threads, side=knobs.side)) is not None:
             return problem
-        return f"side is {knobs.side}; it must be at most threads" if knobs.side > knobs.threads else None
+        if knobs.side > knobs.threads:
+            return f"side is {knobs.side}; it must be at most threads"
+        loops, crossing = kernel.nests[0].loops, _crossing_of(kernel)
+        if knobs.points not in (1, *VECTORS) or any(loops[one].factor % knobs.points for one in crossing.loops):
+            return f"points is {knobs.points}; it must be 1, 2 or 4, and divide both extents"
+        return None
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:
@@ -108,7 +119,7 @@ class Transposes(KernelStrategy):
         for near in squares.values():
             memory.starts[id(near.storage)] = corner
         closer = nest.map_accesses(lambda access: squares.get(id(access), access))
-        tile = ThreadTile(memory, closer)
+        tile, points = ThreadTile(memory, closer, None, crossing.written), self.knobs.points
 
         def run(number: mlir.Value) -> None:
             indices: list[mlir.Value | None] = [None] * len(nest.loops)
@@ -118,13 +129,13 @@ class Transposes(KernelStrategy):
 
             def load(at_point: list[mlir.Value | None]) -> None:
                 for source in crossing.sources:
-                    mover = _copy(memory, nest, source, squares[id(source)])
-                    mover.run(Block(at_point, 1, 1, None))
+                    mover = _copy(memory, nest, crossing, source, squares[id(source)])
+                    mover.run(Block(at_point, 1, points, None))
 
             self._walk(memory, indices, corner, (crossing.written, crossing.read), load)
             gpu.BarrierOp()
             finish = (crossing.read, crossing.written)
-            self._walk(memory, indices, corner, finish, lambda one: tile.run(Block(one, 1, 1, None)))
+            self._walk(memory, indices, corner, finish, lambda one: tile.run(Block(one, 1, points, None)))
             gpu.BarrierOp()
 
         others, _ = self.workgroups[0]
@@ -144,9 +155,12 @@ class Transposes(KernelStrategy):
         """Threads side by side along the second of the loops, one line of the square after the other."""
         at, side, nest = memory.at, self.knobs.side, self.kernel.nests[0]
         slow, fast = loops
-        across = arith.RemUIOp(at.thread, at.index(side)).result
-        line = arith.DivUIOp(at.thread, at.index(side)).result
-        lines = at.threads // side
+        each_line = side // self.knobs.points
+        across = arith.RemUIOp(at.thread, at.index(each_line)).result
+        if self.knobs.points > 1:
+            across = arith.MulIOp(across, at.index(self.knobs.points)).result
+        line = arith.DivUIOp(at.thread, at.index(each_line)).result
+        lines = at.threads // each_line
         fast_index = arith.AddIOp(corner[fast], across).result
         for number in range(0, side, lines):
             position = arith.AddIOp(corner[slow], memory.add(line, at.index(number))).result
@@ -199,12 +213,22 @@ def _square(nest: Nest, crossing: Crossing, source: Access, side: int) -> Access
     return Access(Storage("square", source.storage.element, (Size(side), Size(side + 1))), (), tuple(strides))
 
 
-def _copy(memory: Memory, nest: Nest, source: Access, target: Access) -> ThreadTile:
+def _copy(memory: Memory, nest: Nest, crossing: Crossing, source: Access, target: Access) -> ThreadTile:
     """A nest that moves an operand into its square."""
     statement = replace(
         nest.statements[0], body=None, inputs=(source,), outputs=(target,), inits=(None,), reductions=()
     )
-    return ThreadTile(memory, Nest(nest.loops, (statement,)))
+    return ThreadTile(memory, Nest(nest.loops, (statement,)), None, crossing.read)
+
+
+def _points(nest: Nest, crossing: Crossing) -> int:
+    """As many neighbours as make a word, where they are whole: loads and stores of less are too many."""
+    outputs = [one for statement in nest.statements for one in statement.outputs if one is not None]
+    narrow = min(element_bytes(one.storage.element) for one in (*crossing.sources, *outputs))
+    points = max(1, 4 // narrow)
+    while points > 1 and any(nest.loops[loop].factor % points for loop in crossing.loops):
+        points //= 2
+    return points
 
 
 def _filled(extent: Size, side: int) -> float:

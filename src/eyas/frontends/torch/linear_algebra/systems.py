@@ -159,13 +159,33 @@ def solve_ex(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     is_vector = b.dim() == 1 or (a.dim() - 1 == b.dim() and b.shape == a.shape[:-1])
     packed, pivots, info = lu_factor_ex(a)
+    if a.is_complex():
+        is_left = left or is_vector
+        right = b.unsqueeze(-1) if is_vector else b if is_left else b.mT
+        x, info = _solve_complex(a if is_left else a.mT, right.real, right.imag)
+        _checked(info, "linalg.solve_ex", check_errors)
+        return x.squeeze(-1) if is_vector else x if is_left else x.mT, packed, pivots, info
     _checked(info, "linalg.solve_ex", check_errors)
     right = b.unsqueeze(-1) if is_vector else b
     x = lu_solve(packed, pivots, right, left=left if not is_vector else True)
     return x.squeeze(-1) if is_vector else x, packed, pivots, info
 
 
+def _solve_complex(a: Tensor, real: Tensor, imaginary: Tensor) -> tuple[Tensor, Tensor]:
+    """As a system of real numbers that is twice as large: (A + iB)(x + iy) is Ax - By and Bx + Ay. Of where a matrix is
+    singular, only whether it is one."""
+    re, im, size = a.real, a.imag, a.shape[-1]
+    whole = torch.cat([torch.cat([re, -im], -1), torch.cat([im, re], -1)], -2)
+    x, _, _, info = solve_ex(whole, torch.cat([real, imaginary], -2))
+    return torch.complex(x[..., :size, :], x[..., size:, :]), (info > 0).to(info.dtype)
+
+
 def inv_ex(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
+    if a.is_complex():
+        ones = eye(a.real)
+        inverse, info = _solve_complex(a, ones, torch.zeros_like(ones))
+        _checked(info, "linalg.inv_ex", check_errors)
+        return inverse, info
     packed, pivots, info = lu_factor_ex(a)
     _checked(info, "linalg.inv_ex", check_errors)
     return lu_solve(packed, pivots, eye(a)), info
