@@ -18,7 +18,7 @@ TORCH_TESTS := tests/unit/frontends/torch tests/unit/frontends/test_entries.py t
 PEERS := openvino==2026.4.1 openvino-telemetry==2025.2.0 iree-base-compiler==3.13.0 iree-base-runtime==3.13.0
 CHARTS := matplotlib==3.11.2 contourpy==1.3.3 cycler==0.12.1 fonttools==4.68.0 kiwisolver==1.5.1 pyparsing==3.3.3 \
   python-dateutil==4.0.0 six==1.17.0
-EXTRAS := cli,compiler,torch,onnx,jax,tflite,demo,classical,bench,test,dev
+EXTRAS := cli,compiler,tune,torch,onnx,jax,tflite,demo,classical,bench,test,dev
 PYTHON_FOLDERS := src tests benchmarks examples docs runtime
 C_SOURCES := $(shell find runtime -name '*.[ch]' -o -name '*.inc' -o -name '*.cc')
 

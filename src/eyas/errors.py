@@ -10,7 +10,7 @@ from typing import Self
 
 # What `pip install eyas` leaves out -> the extra that has it.
 EXTRA_OF = {"torch_mlir": "compiler", "llvmlite": "compiler", "ml_dtypes": "compiler", "typer": "cli", "rich": "cli"}
-EXTRA_OF |= {name: name for name in ("torch", "onnx", "jax")}
+EXTRA_OF |= {name: name for name in ("torch", "onnx", "jax")} | {"ray": "fleet"}
 
 
 class EyasError(Exception):

@@ -27,6 +27,16 @@ def cache_folder() -> Path | None:
     return Path(home) / ".cache" / "eyas" if os.path.isabs(home) else None
 
 
+def tune_database() -> Path | None:
+    """The tuner's trials: EYAS_TUNE_DATABASE is a file; by default `tuning.db` in the cache folder, which does not
+    count as cache: nothing evicts it. None where that is off."""
+    given = os.environ.get("EYAS_TUNE_DATABASE", "").strip()
+    if given:
+        return Path(given).expanduser().absolute()
+    folder = cache_folder()
+    return folder / "tuning.db" if folder else None
+
+
 def cache_limit_bytes(default: int) -> int:
     """How large the cache may grow: EYAS_CACHE_LIMIT is a number of bytes, or one with K, M, G or T."""
     return _bytes("EYAS_CACHE_LIMIT", default)

@@ -176,3 +176,12 @@ def test_last_indices_and_crops():
       c = Softsign (x)
     }"""
     check_text(text, (np.round(floats(3, 8)),), (np.round(floats(8, 3)),))
+
+
+def test_pads_that_the_call_brings_may_not_cut() -> None:
+    text = '<ir_version: 9, opset_import: ["": 18]> g (float[N, 8] x, int64[4] p) => (float[A, B] y) { y = Pad(x, p) }'
+    module = eyas.compile(onnx.parser.parse_model(text))
+    x = np.random.default_rng(0).standard_normal((5, 8), np.float32)
+    np.testing.assert_array_equal(module(x, np.array([0, 1, 2, 0])), np.pad(x, ((0, 2), (1, 0))))
+    with pytest.raises(eyas.EyasError, match="a padding at node 'Pad_0' is below 0"):
+        module(x, np.array([1, -2, 0, 3]))

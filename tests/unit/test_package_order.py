@@ -25,7 +25,7 @@ LAYERS = (
     ("runtime",),
     ("module",),
     ("knobs",),
-    ("errors", "libraries"),
+    ("errors", "libraries", "pages"),
 )
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 

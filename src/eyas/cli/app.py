@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import eyas
-from eyas.cli import bench, cache, compile, devices, explain, inspect, opt, run, targets, verify, version
+from eyas.cli import bench, cache, compile, devices, explain, inspect, opt, run, targets, tune, verify, version
 from eyas.errors import EXTRA_OF, EyasError, MissingPackageError
 
 app = typer.Typer(
@@ -25,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: importing rich would double the time of `eyas --help`
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (compile, run, bench, explain, verify, inspect, opt, targets, devices, cache, version):
+for command in (compile, run, bench, explain, verify, tune, inspect, opt, targets, devices, cache, version):
     app.command(command.NAME)(command.command)
 
 

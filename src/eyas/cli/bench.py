@@ -24,6 +24,7 @@ from eyas.cli.common import (
     show_grid,
     show_time,
 )
+from eyas.errors import UsageError
 
 if TYPE_CHECKING:
     from eyas.explain.report import Dispatch, Report
@@ -51,9 +52,24 @@ def command(
             help="Time of each kernel, slowest first; `idle` is the part of it that workers waited for others.",
         ),
     ] = False,
+    dispatch: Annotated[
+        str, typer.Option(metavar="NAME", help="One dispatch of a model by itself, by its name or a part of it.")
+    ] = "",
+    cold: Annotated[
+        bool, typer.Option("--cold", help="With --dispatch: operands come from memory, not from a cache.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="All numbers as JSON.")] = False,
 ) -> None:
     """Measure a module: median, spread, and GFLOP/s where known."""
+    if dispatch or cold:
+        from eyas.cli.bench_dispatch import bench_dispatch
+
+        if per_dispatch or variant is not None or entry or not dispatch:
+            raise UsageError("--dispatch NAME runs one dispatch of a model: without --per-dispatch, --variant, --entry")
+        options = (target, precision, tuning_spec or (), threads, device)
+        report = bench_dispatch(module, input or [], *options, dispatch, cold, runs)
+        print_json(report) if json else print_dispatch(report)
+        return
     loaded = open_module(
         module,
         device,
@@ -83,6 +99,16 @@ def command(
         print_json(report)
     else:
         _print(report)
+
+
+def print_dispatch(report: dict[str, Any]) -> None:
+    """What `--dispatch` measured, in three lines."""
+    print(f"{report['dispatch']} for {report['target']} on {report['device']}, {report['operands']} operands")
+    speed = f", {report['gflop_per_s']:.1f} GFLOP/s" if report["gflop_per_s"] else ""
+    median, least, low, high = (show_time(report[name]) for name in ("median_us", "min_us", "p5_us", "p95_us"))
+    print(f"median {median}, min {least}, 5 to 95 %: {low} to {high}, {report['runs']} runs{speed}, ", end="")
+    print(f"{report['gb_per_s']:.1f} GB/s; in the model {show_time(report['in_model_us'])}")
+    print(f"{report['strategy']} {report['knobs']}")
 
 
 def measure(module: Module, inputs: list[Any], runs: int | None, entry: str = "") -> list[float]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from eyas.cli.common import print_table, show_bytes, show_grid, show_time
 from eyas.explain.compare import compare
-from eyas.explain.others import BUSY
 from eyas.explain.report import Dispatch, Report
+from eyas.targets.others import BUSY
 
 _MOST_NAME, _EXPLAINED, _CHANGES, _KINDS = 60, 10, 15, 12
 

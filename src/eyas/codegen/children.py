@@ -171,15 +171,15 @@ class ChildDied(Exception):
 
 
 class Child:
-    """A process that compiles what it is sent, and loads the module `backend` before it is asked. Only the process that
-    started it may use it."""
+    """A process that compiles what it is sent, and loads the module of its argument before it is asked. Only the
+    process that started it may use it. `program` is what it runs, a module that calls `worker.serve`."""
 
-    def __init__(self, backend: str) -> None:
+    def __init__(self, *arguments: str, program: str = "eyas.codegen.worker") -> None:
         self.owner, self.jobs = os.getpid(), 0
         self._errors = tempfile.TemporaryFile(prefix="eyas-worker-")  # noqa: SIM115 - closed with the child
         # A session of its own: Ctrl-C is for the parent, which then ends it.
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "eyas.codegen.worker", backend],
+            [sys.executable, "-m", program, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -187,20 +187,22 @@ class Child:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
 
-    def ask(self, job: Job | Listing, seconds: float) -> tuple[Any, float]:
-        """What the child makes of a job within so much processor time, and how much of it that took."""
+    def ask(self, job: Any, seconds: float, wall_s: float | None = None) -> tuple[Any, float]:
+        """What the child makes of a job within so much processor time, and how much of it that took; by the clock it
+        may be `wall_s`, which is several times as much unless it is given."""
+        wall_s = _WALL_PER_CPU * seconds if wall_s is None else wall_s
         assert self.process.stdin is not None and self.process.stdout is not None
         self.jobs += 1
         begin = os.fstat(self._errors.fileno()).st_size
         try:
             worker.send(self.process.stdin, (job, seconds))
-            return pickle.loads(self._read(time.monotonic() + _WALL_PER_CPU * seconds))
+            return pickle.loads(self._read(time.monotonic() + wall_s))
         except (BrokenPipeError, EOFError, pickle.UnpicklingError):
             self._wait()
             raise ChildDied(self._death(seconds, begin)) from None
         except TimeoutError:
             self.close()
-            cause = f"it took more than {_WALL_PER_CPU * seconds:g} s"
+            cause = f"it took more than {wall_s:g} s"
             raise ChildDied(Death(cause, self._said(begin))) from None
 
     def close(self) -> None:

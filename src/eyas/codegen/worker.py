@@ -17,6 +17,7 @@ import struct
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import IO, Any
@@ -97,23 +98,31 @@ def receive(stream: IO[bytes]) -> Any:
 
 
 def main() -> None:
+    def answer(job: Job | Listing) -> Any:
+        if isinstance(job, Job):
+            die_if_planted(job)
+        return run_safely(job)
+
+    serve(answer, lambda: _warm_up(sys.argv[1]))
+
+
+def serve(answer: Callable[[Any], Any], warm_up: Callable[[], None], limit_memory: bool = True) -> None:
     """The child's loop. Its own prints must not reach the pipe."""
     parent = os.getppid()
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _limit_memory()
+    if limit_memory:
+        _limit_memory()
     faulthandler.enable()
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
     try:
-        _warm_up(sys.argv[1])
+        warm_up()
         while True:
             job, seconds = receive(sys.stdin.buffer)
             signal.setitimer(signal.ITIMER_PROF, seconds)  # its signal ends the process
-            if isinstance(job, Job):
-                die_if_planted(job)
             # Of this thread: Linux counts that of a process in ticks of milliseconds while a timer of it runs.
             begin = time.thread_time()
-            result = run_safely(job)
+            result = answer(job)
             signal.setitimer(signal.ITIMER_PROF, 0)
             send(output, (result, time.thread_time() - begin))
     except (EOFError, BrokenPipeError):  # the parent is done with us

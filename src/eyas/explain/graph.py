@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from itertools import groupby
 
-from eyas.explain.colors import heat
 from eyas.explain.report import Dispatch, Report
+from eyas.pages.colors import heat
 
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _LEFT = 290, 26, 16, 14, 64
 _MOST_LETTERS = 33

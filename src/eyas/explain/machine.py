@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from eyas.errors import CallError, UsageError
-from eyas.explain.others import BUSY, OtherPrograms
 from eyas.knobs import cache_folder
 from eyas.runtime import Device
+from eyas.targets.others import BUSY, OtherPrograms
 
 _FORMAT = 1  # of the stored numbers; another one is measured anew
 _MILLISECONDS, _ROUNDS = 60, 5

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from eyas.explain.machine import this_machine
-from eyas.explain.others import OtherPrograms
 from eyas.explain.report import Report, make_report
 from eyas.runtime import Event, Module
+from eyas.targets.others import OtherPrograms
 
 _TURNS, _TURN_SECONDS, _LEAST_RUNS, _MOST_RUNS = 3, 0.3, 4, 150
 

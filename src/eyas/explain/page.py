@@ -5,24 +5,20 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
-from typing import Any
 
 from eyas.explain.graph import draw_graph
-from eyas.explain.others import BUSY
 from eyas.explain.report import Report
 from eyas.explain.roofline import draw_roofline
 from eyas.explain.timeline import draw_timeline
+from eyas.pages.frame import fill, script_data
 from eyas.runtime import Event
+from eyas.targets.others import BUSY
 
 
 def make_page(report: Report, events: Sequence[Event]) -> str:
     """The page for a report and the commands of one profiled call."""
-    frame = files("eyas.explain").joinpath("page.html").read_text(encoding="utf-8")
     machine, totals = report.machine, report.totals()
     levels = ", ".join(f"{level.name} {level.bytes_per_s / 1e9:.0f}" for level in machine.levels)
     busy = f"; other programs had {report.others:.0%} of the CPUs meanwhile" if report.others > BUSY else ""
@@ -38,11 +34,6 @@ def make_page(report: Report, events: Sequence[Event]) -> str:
         "timeline": draw_timeline(report, events),
         "roofline": draw_roofline(report),
         "graph": draw_graph(report),
-        "data": _script_data(report.to_json() | {"names": [one.short_name for one in report.dispatches]}),
+        "data": script_data(report.to_json() | {"names": [one.short_name for one in report.dispatches]}),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], frame)
-
-
-def _script_data(data: Any) -> str:
-    """JSON that is safe inside a script element: no tag can end it."""
-    return json.dumps(data).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return fill("eyas.explain", "page.html", values)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from html import escape
 from math import ceil, floor, log10
 
-from eyas.explain.colors import heat
 from eyas.explain.report import Report
+from eyas.pages.colors import heat
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 400, 60, 90, 16, 44
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from eyas.explain.colors import heat
 from eyas.explain.report import Report
+from eyas.pages.colors import heat
 from eyas.runtime import Event
 
 _WIDTH, _ROW, _LEFT, _BOTTOM = 1400, 24, 70, 22

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 from made import MACHINE, event
 
-from eyas.explain.colors import heat
 from eyas.explain.page import make_page
 from eyas.explain.report import make_report
 from eyas.explain.trace import make_trace
+from eyas.pages.colors import heat
 
 EVIL = '</script><b>"&'
 MANIFEST = {

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch_mlir import ir as mlir
 
-from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.analysis import Analysis, analysis_of
 from eyas.codegen.common.fields import FieldError
+from eyas.codegen.common.space import Space
 from eyas.codegen.common.strategies.base import Strategy
 from eyas.codegen.common.transform import reads_matrices
 from eyas.dialects import codegen, flow
@@ -92,7 +93,7 @@ class Backend(ABC):
         found = Analysis.of(function, target.near_bytes) if found is None else found
         rejected = found.reasons
         if codegen.STRATEGY in function.attributes:
-            return self._noted(function, found), rejected
+            return self._noted(function, found, target), rejected
         for strategy in self.strategies:
             if strategy.name in disabled or strategy.part_of in disabled:
                 rejected.append(f"{strategy.name}: switched off")
@@ -104,6 +105,40 @@ class Backend(ABC):
                 choice = f"its own schedule is refused: {problem}"
             rejected.append(f"{strategy.name}: {choice}")
         raise AssertionError("the loops strategy applies to everything")
+
+    def spaces(
+        self, function: mlir.OpView, target: Target, disabled: frozenset[str], found: Analysis | None = None
+    ) -> tuple[dict[str, Space], list[str]]:
+        """What can be chosen for a dispatch: the space of every strategy that can lower it, in the order in which they
+        are asked by default, and why the others cannot. Which of them it is, is a choice as well."""
+        found = analysis_of(function, {}, target.near_bytes) if found is None else found
+        spaces: dict[str, Space] = {}
+        rejected = found.reasons
+        for strategy in self.strategies:
+            if strategy.name in disabled or strategy.part_of in disabled:
+                rejected.append(f"{strategy.name}: switched off")
+                continue
+            space = _why_never(strategy, function, found) or strategy.space(found, target)
+            if isinstance(space, str):
+                rejected.append(f"{strategy.name}: {space}")
+            else:
+                spaces[strategy.name] = space
+        return spaces, rejected
+
+    def choice_at(
+        self,
+        function: mlir.OpView,
+        target: Target,
+        strategy: str,
+        point: Mapping[str, int],
+        found: Analysis | None = None,
+    ) -> Strategy | str:
+        """The choice that a point of a strategy's space is, or why it cannot be made."""
+        found = analysis_of(function, {}, target.near_bytes) if found is None else found
+        kind = next((one for one in self.strategies if one.name == strategy), None)
+        if kind is None:
+            return f"there is no strategy '{strategy}'; there are {', '.join(one.name for one in self.strategies)}"
+        return _why_never(kind, function, found) or kind.at(found, target, point)
 
     def works_in_place(self, function: mlir.OpView, target: Target, disabled: frozenset[str], found: Analysis) -> bool:
         """Whether a dispatch that is expressible as loop nests may write over what it has read."""
@@ -120,18 +155,19 @@ class Backend(ABC):
             raise CompileError(f"{where} names the unknown strategy '{name}'; there are: {names}")
         return strategy
 
-    def check_noted(self, function: mlir.OpView, found: Analysis) -> Strategy:
-        """The strategy that is noted on a function, whose schedule fits; raises CompileError for one that does not."""
+    def check_noted(self, function: mlir.OpView, found: Analysis, target: Target | None = None) -> Strategy:
+        """The strategy that is noted on a function, whose schedule fits, the target too where one is given; raises
+        CompileError for one that does not."""
         strategy = self.noted_strategy(function)
         try:
             never = _why_never(strategy, function, found)
-            choice = never or strategy.from_attribute(function.attributes[codegen.STRATEGY].schedule, found)
+            choice = never or strategy.from_attribute(function.attributes[codegen.STRATEGY].schedule, found, target)
         except FieldError as error:
             choice = str(error)
         return _or_refused(choice, function)
 
-    def _noted(self, function: mlir.OpView, found: Analysis) -> Strategy:
-        tried = self.check_noted(function, found).tried()
+    def _noted(self, function: mlir.OpView, found: Analysis, target: Target) -> Strategy:
+        tried = self.check_noted(function, found, target).tried()
         return _or_refused(f"tiles: {tried}" if isinstance(tried, str) else tried, function)
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eyas.codegen.common.kernel import Kernel
+from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.schedule import MAX_GRID_AXES, GridAxis, Tile
 from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.transform import TileTransform
@@ -118,17 +118,27 @@ def distribute_panels(kernel: Kernel, tile: Tile, target: Target) -> tuple[GridA
     if nest.points is None:
         return distribute(kernel, [tile], target)
     steps = {tile.unroll_loop: tile.unroll, tile.loop: tile.lanes}
-    around = [loop for loop in nest.parallel if loop not in (*tile.inside, *steps)]
-    order = (*around, tile.loop, *tile.inside, tile.unroll_loop)
     work = nest.points * (_READ_COST if tile.unroll == 1 else 1)
-    return cut(nest.loops, order, steps, work, PRODUCTS, target.cores)
+    return cut(nest.loops, panel_order(nest, tile), steps, work, PRODUCTS, target.cores)
+
+
+def panel_order(nest: Nest, tile: Tile) -> tuple[int | None, ...]:
+    """The loops of a contraction in the order in which they are cut."""
+    around = [loop for loop in nest.parallel if loop not in (*tile.inside, tile.loop, tile.unroll_loop)]
+    return (*around, tile.loop, *tile.inside, tile.unroll_loop)
 
 
 def distribute_windows(kernel: Kernel, tile: Tile, target: Target) -> tuple[GridAxis, ...]:
     """Cuts the loops around the rows, then the lanes; rows know where they are, and stay whole."""
     nest = kernel.nests[0]
+    order = window_order(nest, tile)
+    return cut(nest.loops, order, {tile.loop: tile.lanes}, nest.points, WINDOWS, target.cores)
+
+
+def window_order(nest: Nest, tile: Tile) -> tuple[int, ...]:
+    """The loops of a window in the order in which they are cut."""
     outer = [loop for loop in nest.parallel if loop not in (tile.unroll_loop, tile.loop)]
-    return cut(nest.loops, (*outer, tile.loop), {tile.loop: tile.lanes}, nest.points, WINDOWS, target.cores)
+    return (*outer, *([] if tile.loop is None else [tile.loop]))
 
 
 def distribute_transforms(kernel: Kernel, tile: Tile, transform: TileTransform, target: Target) -> tuple[GridAxis, ...]:
@@ -136,8 +146,14 @@ def distribute_transforms(kernel: Kernel, tile: Tile, transform: TileTransform, 
     nest = kernel.nests[0]
     loops = [loop for loop in nest.parallel if loop not in (transform.p, transform.q, tile.loop)]
     elements = product([nest.loops[loop] for loop in (transform.i, transform.j, *loops, tile.loop) if loop is not None])
-    order = [*(loop for loop in loops if loop != tile.unroll_loop), tile.loop]
+    order = transform_order(nest, tile, transform)
     return cut(nest.loops, order, {tile.loop: tile.width}, elements.static, ELEMENTS, target.cores)
+
+
+def transform_order(nest: Nest, tile: Tile, transform: TileTransform) -> list[int]:
+    """The loops around small tiles in the order in which they are cut."""
+    apart = (transform.p, transform.q, tile.loop, tile.unroll_loop)
+    return [*(loop for loop in nest.parallel if loop not in apart), *([] if tile.loop is None else [tile.loop])]
 
 
 def distribute_heads(kernel: Kernel, tiles: Sequence[Tile], target: Target) -> tuple[GridAxis, ...]:

@@ -72,7 +72,9 @@ class Schedule:
 
     `packed` says which bindings lie in panels, and how wide these are: it describes memory that others have written.
     `staged` are bindings of which each block of lanes first copies its panel into the worker's scratch memory: only a
-    single nest may have them. `block` is how rows go through several nests; without it they go one by one.
+    single nest may have them. `block` is how rows go through several nests; without it they go one by one. With
+    `panels` 0, weights are not to be packed; `prefetch` is how many panels ahead of the one that is read memory is
+    asked for the next, 0 for none. Points of a window are written out while they are at most `taps`.
     """
 
     tiles: tuple[Tile, ...]
@@ -80,6 +82,9 @@ class Schedule:
     packed: tuple[Panels, ...] = ()
     staged: tuple[int, ...] = ()
     block: Block | None = None
+    panels: int = 1
+    prefetch: int = 1
+    taps: int = 25
 
     @property
     def packed_bindings(self) -> tuple[int, ...]:
@@ -102,12 +107,16 @@ class Schedule:
             entries["staged"] = _integers(self.staged)
         if self.block is not None:
             entries["block"] = _dictionary(nest=self.block.nest, rows=self.block.rows)
+        i64 = mlir.IntegerType.get_signless(64)
+        for name, default in _WHOLE.items():
+            if getattr(self, name) != default:
+                entries[name] = mlir.IntegerAttr.get(i64, getattr(self, name))
         return mlir.DictAttr.get(entries)
 
     @staticmethod
     def from_attribute(attribute: mlir.Attribute) -> Schedule:
         """Reads what `to_attribute` writes, and what people make of it; raises FieldError."""
-        fields = Fields(attribute, "", ("tiles", "grid", "packed", "staged", "block"))
+        fields = Fields(attribute, "", ("tiles", "grid", "packed", "staged", "block", *_WHOLE))
         block = Fields(fields.entries["block"], "block", ("nest", "rows")) if "block" in fields.entries else None
         return Schedule(
             fields.items("tiles", _read_tile),
@@ -115,6 +124,7 @@ class Schedule:
             fields.items("packed", _read_panels),
             fields.integers("staged"),
             None if block is None else Block(block.integer("nest", 0), block.integer("rows")),
+            **{name: fields.integer(name, default) for name, default in _WHOLE.items()},
         )
 
 
@@ -131,6 +141,9 @@ def packed_of(schedule: mlir.Attribute) -> list[Panels]:
 def panels_from_attribute(attribute: mlir.Attribute) -> list[Panels]:
     return [_read_panels(one, f"panels[{number}]") for number, one in enumerate(mlir.ArrayAttr(attribute))]
 
+
+_WHOLE = {"panels": 1, "prefetch": 1, "taps": 25}
+"""Fields of a schedule that are numbers, and what they are when left out."""
 
 _NUMBERS = {"width": 1, "vectors": 1, "unroll": 1, "dot": 1}
 """Fields of a tile that are numbers, and what they are when left out."""

@@ -17,12 +17,15 @@ A factor is the same along its row, so a fragment of factors has it in each colu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf, vector
 
 from eyas.codegen.common.emission.tile_loads import Block, Indices
+from eyas.codegen.common.expressions import most, odd
 from eyas.codegen.common.kernel import Access, Nest
+from eyas.codegen.common.space import knob
 from eyas.codegen.gpu.attention_form import AttentionForm
 from eyas.codegen.gpu.held_tile import Held, HeldTile, Tile
 from eyas.codegen.gpu.matrix_stage import (
@@ -49,15 +52,13 @@ KEYS = 8
 
 @dataclass(frozen=True)
 class MatrixAttentionKnobs:
-    threads: int
-    subgroup: int
-    """Threads of a subgroup."""
-    row_fragments: int
-    """Of each subgroup."""
-    key_block: int
+    threads: int = knob("threads of a workgroup")
+    subgroup: int = knob("threads of a subgroup")
+    row_fragments: int = knob("fragments of each subgroup along the rows")
+    key_block: int = knob("keys that are looked at together")
 
     @property
-    def row_block(self) -> int:
+    def row_block(self) -> Any:
         return self.threads // self.subgroup * self.row_fragments * SIDE
 
     @property
@@ -73,14 +74,14 @@ class Areas:
     """Where things begin in shared memory, in groups of 16 bytes, and the groups between their lines."""
 
     keys: int
-    values: int
-    scores: int
-    factors: int
-    total: int
-    weight_pitch: int
-    score_pitch: int
-    factor_pitch: int
-    sum_pitch: int
+    values: Any
+    scores: Any
+    factors: Any
+    total: Any
+    weight_pitch: Any
+    score_pitch: Any
+    factor_pitch: Any
+    sum_pitch: Any
 
     @staticmethod
     def of(form: AttentionForm, knobs: MatrixAttentionKnobs) -> Areas:
@@ -92,12 +93,12 @@ class Areas:
         key_groups = staged_groups(block, depth, SIDE, element, is_deep(keys, score_sum))
         value_groups = staged_groups(width, block, SIDE, element, is_deep(values, value_sum))
         query_groups = staged_groups(rows, depth, SIDE, element, is_deep(queries, score_sum))
-        weight_pitch, score_pitch = block // per | 1, block // POINTS | 1
-        factor_pitch, sum_pitch = SIDE // POINTS | 1, width // POINTS | 1
-        first = max(key_groups, rows * weight_pitch)  # weights lie where keys were
+        weight_pitch, score_pitch = odd(block // per), odd(block // POINTS)
+        factor_pitch, sum_pitch = odd(SIDE // POINTS), odd(width // POINTS)
+        first = most(key_groups, rows * weight_pitch)  # weights lie where keys were
         scores = first + value_groups
         factors = scores + rows * score_pitch
-        total = max(factors + rows * factor_pitch, rows * sum_pitch, query_groups)
+        total = most(most(factors + rows * factor_pitch, rows * sum_pitch), query_groups)
         return Areas(0, first, scores, factors, total, weight_pitch, score_pitch, factor_pitch, sum_pitch)
 
 

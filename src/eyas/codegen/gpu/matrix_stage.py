@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf, vector
 
 from eyas.codegen.common.emission.tile_body import with_index
 from eyas.codegen.common.emission.tile_loads import Block, Indices, TileContext
+from eyas.codegen.common.expressions import Number, odd
 from eyas.codegen.common.kernel import Access, Nest
 from eyas.codegen.common.sizes import ONE, Size, product
 from eyas.codegen.gpu.memory import Memory
@@ -34,10 +35,10 @@ def group_type() -> mlir.VectorType:
     return mlir.VectorType.get([GROUP_BYTES // 4], mlir.IntegerType.get_signless(32))
 
 
-def staged_groups(extent: int, depth: int, fragment: int, element: mlir.Type, is_deep: bool) -> int:
+def staged_groups(extent: Number, depth: Number, fragment: Number, element: mlir.Type, is_deep: bool) -> Any:
     """Groups of shared memory that one operand takes."""
     lines, count = _lines(extent, depth, fragment, GROUP_BYTES // element_bytes(element), is_deep)
-    return lines * (count | 1)
+    return lines * odd(count)
 
 
 def is_deep(access: Access, sum_: int) -> bool:
@@ -45,7 +46,7 @@ def is_deep(access: Access, sum_: int) -> bool:
     return access.strides[sum_] == ONE
 
 
-def _lines(extent: int, depth: int, fragment: int, per: int, deep: bool) -> tuple[int, int]:
+def _lines(extent: Any, depth: Any, fragment: Any, per: int, deep: bool) -> tuple[Any, Any]:
     """How many lines there are, and how many groups of `per` elements each has."""
     return (fragment, extent // fragment * (depth // per)) if deep else (depth, extent // per)
 

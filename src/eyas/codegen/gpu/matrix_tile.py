@@ -20,12 +20,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf, vector
 
 from eyas.codegen.common.emission.tile_body import with_index
 from eyas.codegen.common.emission.tile_loads import Block, Indices
+from eyas.codegen.common.expressions import odd
 from eyas.codegen.common.kernel import Nest
 from eyas.codegen.common.sizes import product
 from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, MatrixStage, Side, group_type
@@ -56,12 +58,12 @@ class Fragments:
         return self.parts * self.down * self.across
 
     @property
-    def pitch(self) -> int:
+    def pitch(self) -> Any:
         """Groups between the lines of a row of fragments that are finished."""
-        return self.columns * self.shape[1] // POINTS | 1
+        return odd(self.columns * self.shape[1] // POINTS)
 
     @property
-    def finished(self) -> int:
+    def finished(self) -> Any:
         """Groups of shared memory that a row of finished fragments of each subgroup takes."""
         return self.subgroups * self.shape[0] * self.pitch
 

@@ -14,12 +14,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf, vector
 
 from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.expressions import select
 from eyas.codegen.common.kernel import Nest
+from eyas.codegen.common.space import knob
 from eyas.codegen.gpu.attention_form import AttentionForm
 from eyas.codegen.gpu.axis import Axis
 from eyas.codegen.gpu.held_tile import Held, HeldTile, Tile, in_registers
@@ -45,32 +48,25 @@ _TOGETHER = 4
 
 @dataclass(frozen=True)
 class AttentionKnobs:
-    threads: int
-    side: int
-    """Threads that share rows."""
-    splits: int
-    """Parts of a workgroup that share out the keys of its rows."""
-    rows: int
-    """Query rows of a thread."""
-    keys: int
-    """Keys of a thread in one block."""
-    depth: int
-    """Steps of the first product that are written out."""
-    staged: int
-    """Whether queries and keys pass through shared memory, `depth` steps at a time: 0 or 1."""
-    subgroup: int
-    """Threads that hand each other maxima and sums directly; 0: they go through shared memory."""
+    threads: int = knob("threads of a workgroup")
+    side: int = knob("threads that share rows")
+    splits: int = knob("parts of a workgroup that share out the keys of its rows")
+    rows: int = knob("query rows of a thread")
+    keys: int = knob("keys of a thread in one block")
+    depth: int = knob("steps of the first product that are written out")
+    staged: int = knob("1: queries and keys pass through shared memory, `depth` steps at a time")
+    subgroup: int = knob("threads that hand each other maxima and sums directly; 0: they go through shared memory")
 
     @property
-    def teams(self) -> int:
+    def teams(self) -> Any:
         return self.threads // self.side // self.splits
 
     @property
-    def row_block(self) -> int:
+    def row_block(self) -> Any:
         return self.teams * self.rows
 
     @property
-    def key_block(self) -> int:
+    def key_block(self) -> Any:
         return self.side * self.keys
 
 
@@ -347,13 +343,13 @@ def group_of(form: AttentionForm, knobs: AttentionKnobs) -> int:
     return GROUP if together else 1
 
 
-def weight_elements(form: AttentionForm, knobs: AttentionKnobs) -> int:
+def weight_elements(form: AttentionForm, knobs: AttentionKnobs) -> Any:
     """What weights of a block take: lines of teams begin in different banks where they are read in groups."""
-    group = group_of(form, knobs)
-    return knobs.threads // knobs.side * (knobs.rows * knobs.key_block + (group if group > 1 else 0))
+    apart = select(knobs.keys % GROUP < 1, GROUP, 0) if isinstance(form.weight.element, mlir.F32Type) else 0
+    return knobs.threads // knobs.side * (knobs.rows * knobs.key_block + apart)
 
 
-def columns_of_thread(form: AttentionForm, knobs: AttentionKnobs) -> int:
+def columns_of_thread(form: AttentionForm, knobs: AttentionKnobs) -> Any:
     """Columns of the result that each thread of a team has."""
     return -(-form.width // knobs.side)
 

@@ -7,12 +7,13 @@ are. Lines along the sum are put where threads that have every fourth of them re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, memref, scf, vector
 
 from eyas.codegen.common.emission.tile_loads import Block, Indices, TileContext
+from eyas.codegen.common.expressions import Number, odd
 from eyas.codegen.common.kernel import Access
 from eyas.codegen.common.sizes import ONE
 from eyas.codegen.gpu.axis import Axis
@@ -30,9 +31,9 @@ def is_deep(access: Access, sum_: Axis) -> bool:
     return access.strides[sum_.inner] == ONE
 
 
-def staged_groups(extent: int, depth: int, deep: bool) -> int:
+def staged_groups(extent: Number, depth: Number, deep: bool) -> Any:
     """Groups of shared memory that `depth` steps of `extent` rows or columns take."""
-    return extent * (depth // GROUP | 1) if deep else depth * (extent // GROUP)
+    return extent * odd(depth // GROUP) if deep else depth * (extent // GROUP)
 
 
 @dataclass(frozen=True)

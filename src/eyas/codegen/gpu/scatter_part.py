@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, memref, scf
@@ -11,6 +12,11 @@ from eyas.codegen.common.sizes import ONE, ZERO
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import each
 from eyas.codegen.gpu.scattered import Scattered
+
+
+def part_bytes(threads: Any, slots: Any) -> Any:
+    """Shared memory that a part takes at the most."""
+    return 4 * (threads + slots + 1)
 
 
 class Part:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from eyas.codegen.common.blocks import locals_of
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.common.sizes import product
@@ -9,7 +11,7 @@ from eyas.codegen.common.traffic import element_bytes
 from eyas.codegen.gpu.team import why_not_together
 
 
-def local_bytes(kernel: Kernel, slots: int, threads: int) -> int:
+def local_bytes(kernel: Kernel, slots: Any, threads: Any) -> Any:
     """Bytes of shared memory that `slots` rows take, and the shares of sums of `threads` threads."""
     rows = 0
     for storage in locals_of(kernel.nests):

@@ -86,12 +86,11 @@ class SlicedTile(ThreadTile):
         return self._carry(low, high, self.depth * self.slices, carried, run)
 
 
-def why_not_sliced(nest: Nest, depth: int) -> str | None:
-    """Why several threads cannot share the sum of a tile, or None."""
+def why_not_sliced(nest: Nest) -> str | None:
+    """Why several threads cannot share the sum of a tile, whatever its depth, or None."""
     first = nest.statements[0]
     if combiner_of(first.body, len(first.inputs)) is None or len(first.outputs) != 1:
         return "shares of the sum cannot be joined"
     if first.body is not None and any(op.operation.name == "cf.assert" for op in first.body.operations):
         return "it asserts something of each element"
-    steps = nest.loops[first.reductions[-1]]
-    return f"depth must divide the {steps} steps of the sum" if steps.factor % depth else None
+    return None

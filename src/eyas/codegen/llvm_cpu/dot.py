@@ -21,7 +21,7 @@ from eyas.codegen.common.schedule import Tile
 from eyas.codegen.common.sizes import Size
 from eyas.codegen.llvm_cpu.memory import Memory
 
-_INTRINSICS = {
+INTRINSICS = {
     (2, 4): "llvm.x86.sse2.pmadd.wd",
     (2, 8): "llvm.x86.avx2.pmadd.wd",
     (2, 16): "llvm.x86.avx512.pmaddw.d.512",
@@ -45,7 +45,7 @@ class Dot:
 
 def why_no_dots(nest: Nest, tile: Tile, group: int) -> str | None:
     """Why a nest cannot multiply groups of neighbours, or None."""
-    if (group, tile.width) not in _INTRINSICS:
+    if (group, tile.width) not in INTRINSICS:
         return f"there is no instruction for {group} numbers in {tile.width} lanes"
     found = dot_of(nest.statements[0], tile)
     if isinstance(found, str):
@@ -150,7 +150,7 @@ class DotEmitter:
     def _add(self, total: mlir.Value, left: mlir.Value, right: mlir.Value) -> mlir.Value:
         operands = [left, right] if self.group == 2 else [total, left, right]
         attributes = {
-            "intrin": mlir.StringAttr.get(_INTRINSICS[self.group, self.width]),
+            "intrin": mlir.StringAttr.get(INTRINSICS[self.group, self.width]),
             "op_bundle_sizes": mlir.DenseI32ArrayAttr.get([]),
             "operandSegmentSizes": mlir.DenseI32ArrayAttr.get([len(operands), 0]),
         }

@@ -133,7 +133,9 @@ class NestEmitter(TileBody):
 
     def _panel_prefetch(self) -> PanelPrefetch | None:
         inputs = [one for one in self.whole[0].inputs if isinstance(one, Access) and one.lane_stride is not None]
-        return PanelPrefetch.of(self.nest, inputs[0], self.tile, self.pieces) if len(inputs) == 1 else None
+        if len(inputs) != 1:
+            return None
+        return PanelPrefetch.of(self.nest, inputs[0], self.tile, self.pieces, self.parent.schedule.prefetch)
 
     def emit(self, indices: Indices) -> None:
         apart = (self.lane_loop, self.tile.unroll_loop, *self.tile.inside)

@@ -30,12 +30,14 @@ class PanelPrefetch:
     lane_loop: int
     row_loop: int
     lines: int
+    ahead: int = 1
+    """How many panels after the one that is read."""
 
     @staticmethod
-    def of(nest: Nest, weights: Access, tile: Tile, pieces: dict[int, int]) -> PanelPrefetch | None:
-        """`pieces` are the points of loops that a workgroup has. None where it would not pay."""
+    def of(nest: Nest, weights: Access, tile: Tile, pieces: dict[int, int], ahead: int = 1) -> PanelPrefetch | None:
+        """`pieces` are the points of loops that a workgroup has. None where it would not pay, or nobody wants it."""
         lanes, rows = tile.loop, tile.unroll_loop
-        if lanes is None or rows is None or weights.lane_stride is None:
+        if not ahead or lanes is None or rows is None or weights.lane_stride is None:
             return None
         total = 1
         for loop in (*tile.inside, rows):
@@ -46,7 +48,7 @@ class PanelPrefetch:
             total *= blocks
         if not 2 <= total <= _MAX_ROW_BLOCKS:
             return None
-        return PanelPrefetch(weights, tile, lanes, rows, -(-tile.vectors // blocks))
+        return PanelPrefetch(weights, tile, lanes, rows, -(-tile.vectors // blocks), ahead)
 
     def emit(self, memory: Memory, loads: TileLoads, first_row: mlir.Value) -> None:
         """Asks for this step's lines. `first_row` is where the rows of the workgroup begin.
@@ -59,7 +61,7 @@ class PanelPrefetch:
         block = arith.DivUIOp(arith.SubIOp(row, first_row).result, memory.constant_index(self.tile.unroll)).result
         last = memory.constant_index(self.tile.vectors - self.lines)
         line = arith.MinUIOp(memory.multiply(block, self.lines), last).result
-        distance = memory.size(self.weights.strides[self.lane_loop] * self.tile.lanes)
+        distance = memory.size(self.weights.strides[self.lane_loop] * (self.tile.lanes * self.ahead))
         offset = memory.add(distance, memory.multiply(line, self.tile.width))
         start = memory.add(loads.address(self.weights, 0, 0), offset)
         for number in range(self.lines):

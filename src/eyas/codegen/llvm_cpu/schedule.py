@@ -9,9 +9,11 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common import constraints
 from eyas.codegen.common.combine import combiner_of
-from eyas.codegen.common.constraints import own_loops
+from eyas.codegen.common.constraints import NO_LOOP, TileNumbers, own_loops
+from eyas.codegen.common.expressions import differ, one_of, power_of_two
 from eyas.codegen.common.kernel import Kernel, Nest
-from eyas.codegen.common.schedule import Schedule, Tile
+from eyas.codegen.common.schedule import Schedule
+from eyas.codegen.common.space import Constraint, first_problem, law
 from eyas.codegen.llvm_cpu.dot import why_no_dots
 from eyas.codegen.llvm_cpu.staging import why_not_staged
 
@@ -25,10 +27,11 @@ def check_schedule(schedule: Schedule, kernel: Kernel) -> str | None:
     if (problem := constraints.check_schedule(schedule, kernel)) is not None:
         return problem
     for number, (tile, nest) in enumerate(zip(schedule.tiles, kernel.nests, strict=True)):
-        if (problem := _check_numbers(tile) or _check_tile(tile, nest, kernel.shared)) is not None:
-            return f"tiles[{number}].{problem}"
-        if kernel.block and number >= kernel.first and tile.loop == kernel.shared:
-            return f"tiles[{number}].loop is {tile.loop}; that loop runs in blocks of rows, so it cannot be lanes"
+        of = TileNumbers.of(number)
+        if (problem := first_problem(tile_laws(kernel, number), of.values(tile))) is not None:
+            return problem
+        if tile.dot != 1 and (reason := why_no_dots(nest, tile, tile.dot)) is not None:
+            return f"{of.path}.dot is {tile.dot}; it must be 1: {reason}"
     if len(schedule.staged) > 1 or set(schedule.staged) & set(schedule.packed_bindings):
         return f"staged is {list(schedule.staged)}; one binding can be staged, and not one that is packed"
     for binding in schedule.staged:
@@ -37,33 +40,41 @@ def check_schedule(schedule: Schedule, kernel: Kernel) -> str | None:
     return None
 
 
-def _check_numbers(tile: Tile) -> str | None:
-    if tile.width > MAX_WIDTH or tile.width & (tile.width - 1):
-        return f"width is {tile.width}; it must be a power of two up to {MAX_WIDTH}"
-    for name, most in (("vectors", MAX_VECTORS), ("unroll", MAX_UNROLL)):
-        if getattr(tile, name) > most:
-            return f"{name} is {getattr(tile, name)}; it must be at most {most}"
-    if tile.lanes * tile.unroll > MAX_POINTS:
-        return f"unroll is {tile.unroll}; width * vectors * unroll must be at most {MAX_POINTS}"
-    if tile.width > 1 and tile.loop is None:
-        return f"width is {tile.width}; without a loop for the lanes it must be 1"
-    return None
-
-
-def _check_tile(tile: Tile, nest: Nest, shared: int) -> str | None:
-    own = own_loops(nest, shared)
-    if tile.unroll_loop is not None and tile.unroll_loop not in own:
-        return f"unroll_loop is {tile.unroll_loop}; reductions cannot be unrolled, parallel loops are {own}"
-    if tile.width > 1 and nest_is_scalar(nest):
-        return f"width is {tile.width}; the nest has element types that vectors do not have, so it must be 1"
-    if tile.dot != 1 and (problem := why_no_dots(nest, tile, tile.dot)) is not None:
-        return f"dot is {tile.dot}; it must be 1: {problem}"
-    if tile.loop in nest.reductions:
-        if tile.width == 1:
-            return "width is 1; lanes along a reduction must be at least 2"
-        if (problem := why_not_across_lanes(nest, tile.loop)) is not None:
-            return f"loop is {tile.loop}, a reduction that cannot run across lanes: {problem}"
-    return None
+def tile_laws(kernel: Kernel, number: int) -> list[Constraint]:
+    """What machine code asks of the numbers of a tile, beside what every target asks."""
+    of, nest = TileNumbers.of(number), kernel.nests[number]
+    own, across = own_loops(nest, kernel.shared), sorted(nest.reductions)
+    alone = of.width <= 1
+    found = [
+        law(power_of_two(of.width, MAX_WIDTH), of.words("width", f"it must be a power of two up to {MAX_WIDTH}")),
+        law(of.vectors <= MAX_VECTORS, of.words("vectors", f"it must be at most {MAX_VECTORS}")),
+        law(of.unroll <= MAX_UNROLL, of.words("unroll", f"it must be at most {MAX_UNROLL}")),
+        law(
+            of.lanes * of.unroll <= MAX_POINTS,
+            of.words("unroll", f"width * vectors * unroll must be at most {MAX_POINTS}"),
+        ),
+        law(
+            alone | differ(of.loop, NO_LOOP), of.words("width", "without a loop for the lanes it must be 1")
+        ),
+        law(
+            one_of(of.unroll_loop, [NO_LOOP, *own]),
+            of.words("unroll_loop", f"reductions cannot be unrolled, parallel loops are {own}"),
+        ),
+    ]  # fmt: skip
+    if nest_is_scalar(nest):
+        words = "the nest has element types that vectors do not have, so it must be 1"
+        found.append(law(alone, of.words("width", words)))
+    if across:
+        words = of.words("width", "lanes along a reduction must be at least 2")
+        found.append(law((of.width > 1) | ~one_of(of.loop, across), words))
+    for loop in across:
+        if (reason := why_not_across_lanes(nest, loop)) is not None:
+            words = f"{of.path}.loop is {loop}, a reduction that cannot run across lanes: {reason}"
+            found.append(law(differ(of.loop, loop), words))
+    if kernel.block and number >= kernel.first:
+        words = "that loop runs in blocks of rows, so it cannot be lanes"
+        found.append(law(differ(of.loop, kernel.shared), of.words("loop", words)))
+    return found
 
 
 def why_not_across_lanes(nest: Nest, loop: int | None) -> str | None:

@@ -19,19 +19,19 @@ from eyas.codegen.common.schedule import Tile
 from eyas.codegen.common.windows import Window, strip_guards, windows_of
 from eyas.codegen.llvm_cpu.emit import NestEmitter
 
-_MAX_UNROLLED = 25
 # More points than this per output make the order of loops that of a contraction: lanes outside, rows inside.
 SMALL_WINDOW = 128
 
 
-def unrolled_reductions(nest: Nest, windows: Sequence[Window], rows: int | None) -> tuple[int, ...]:
-    """Reductions to write out: those whose range depends on the row, and the innermost while they are short."""
+def unrolled_reductions(nest: Nest, windows: Sequence[Window], rows: int | None, most: int) -> tuple[int, ...]:
+    """Reductions to write out: those whose range depends on the row, and the innermost while they have at most so many
+    points together."""
     found = {window.tap for window in windows if rows in window.steps}
     bounded = {window.tap for window in windows if rows not in window.steps}
     points = 1
     for loop in reversed(nest.statements[0].reductions):
         extent = nest.loops[loop].static
-        if extent is None or loop in bounded or points * extent > _MAX_UNROLLED:
+        if extent is None or loop in bounded or points * extent > most:
             break
         points *= extent
         found.add(loop)
@@ -69,7 +69,7 @@ class SlidingNest(NestEmitter):
         windows = windows_of(nest)
         assert not isinstance(windows, str), "the strategy checked this"
         self.windows = windows
-        self.unrolled = unrolled_reductions(nest, windows, tile.unroll_loop)
+        self.unrolled = unrolled_reductions(nest, windows, tile.unroll_loop, parent.schedule.taps)
         self.stripped: dict[int, Statement] = {}
         self.start: int | None = None
         """Where the rows start, when that is known; otherwise all of them are inside."""

@@ -31,7 +31,8 @@ class VerifySchedules(TargetedPass):
         executables = {op.attributes["sym_name"].value: op for op in module.body.operations if flow.is_executable(op)}
         for function in executables.values():
             if codegen.STRATEGY in function.attributes:
-                backend.check_noted(function, analysis_of(function, self.analyses, self.target.near_bytes))
+                found = analysis_of(function, self.analyses, self.target.near_bytes)
+                backend.check_noted(function, found, self.target)
         for dispatch in find_ops(module, "hal.dispatch"):
             function = executables.get(dispatch.callee.value)
             if function is not None and codegen.STRATEGY in function.attributes:

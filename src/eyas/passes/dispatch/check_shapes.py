@@ -24,8 +24,9 @@ _RESHAPES = ("tensor.reshape", "tensor.expand_shape", "tensor.collapse_shape")
 @dataclass(frozen=True)
 class CheckShapes(Pass):
     """Adds a `cf.assert` in the host program for each pair of sizes that a linalg op or a reshape needs to be equal and
-    that are not known to be: a kernel then never reads outside a tensor, whatever sizes a call brings. From then on the
-    two are one value, as `unify-dimensions` has it: loops over either can be shared.
+    that are not known to be, and for each padding that may be below 0: a kernel then never reads or writes outside a
+    tensor, whatever a call brings. From then on the two sizes are one value, as `unify-dimensions` has it: loops over
+    either can be shared.
 
         linalg.add ins(%x, %y : tensor<?xf32>, tensor<?xf32>)
       becomes
@@ -41,13 +42,15 @@ class CheckShapes(Pass):
             one: _Same = {}
             for view in list(entry_block(function).operations):
                 op = view.operation
-                if not _has_dynamic_operand(op):
+                if op.name != "tensor.pad" and not _has_dynamic_operand(op):
                     continue
                 with mlir.InsertionPoint(op), op.location:
                     if op.name.startswith("linalg."):
                         _check(op, checked, one)
                     elif op.name in _RESHAPES:
                         _check_reshape(op)
+                    elif op.name == "tensor.pad":
+                        _check_pad(op, checked)
 
 
 def _has_dynamic_operand(op: mlir.Operation) -> bool:
@@ -98,6 +101,18 @@ def _check_reshape(op: mlir.Operation) -> None:
         products.append(product)
     same = arith.CmpIOp(arith.CmpIPredicate.eq, *products).result
     cf.AssertOp(same, f"a reshape at {describe_location(op.location)} would change the number of elements")
+
+
+def _check_pad(op: mlir.Operation, checked: set[tuple]) -> None:
+    """What is added on each side is not less than nothing: that would be a cut, and write outside the result."""
+    for amount in list(op.operands)[1:]:
+        known = constant_int(amount)
+        if (known is not None and known >= 0) or (op.name, amount) in checked:
+            continue
+        checked.add((op.name, amount))
+        enough = arith.CmpIOp(arith.CmpIPredicate.sge, amount, index_constant(0)).result
+        where = describe_location(op.location)
+        cf.AssertOp(enough, f"a padding at {where} is below 0; what cuts must be known when the model is compiled")
 
 
 def _sizes(value: mlir.Value) -> list[mlir.Value | int]:

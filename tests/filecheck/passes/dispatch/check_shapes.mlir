@@ -32,3 +32,19 @@ func.func @one_size(%x: tensor<?xf32>) -> tensor<?xf32> {
   } -> tensor<?xf32>
   return %r : tensor<?xf32>
 }
+
+// What is added must not be less than nothing; a constant is known not to be.
+// CHECK-LABEL: func.func @padding
+// CHECK-SAME: [[X:%.*]]: tensor<4xf32>, [[N:%.*]]: index
+// CHECK: [[ENOUGH:%.*]] = arith.cmpi sge, [[N]], %{{.*}} : index
+// CHECK: cf.assert [[ENOUGH]], "a padding at
+// CHECK-NOT: cf.assert
+// CHECK: tensor.pad
+func.func @padding(%x: tensor<4xf32>, %n: index) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[2] high[%n] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<4xf32> to tensor<?xf32>
+  return %p : tensor<?xf32>
+}

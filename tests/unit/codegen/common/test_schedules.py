@@ -63,7 +63,7 @@ def test_the_example_of_the_dialect_is_what_is_parsed(context):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{tile = []}", "tile is no field; did you mean 'tiles'? (allowed are: tiles, grid, packed, staged, block)"),
+        ("{tile = []}", "tile is no field; did you mean 'tiles'? (allowed are: tiles, grid, packed, staged, block,"),
         ("{tiles = [{with = 3}]}", "tiles[0].with is no field; did you mean 'width'?"),
         ("{tiles = [{}, {zzz = 3}]}", "tiles[1].zzz is no field (allowed are: loop, width,"),
         ("{tiles = {}}", "tiles is {}; it must be a list"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -11,6 +12,7 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.schedule import GridAxis, Panels
 from eyas.codegen.common.sizes import Size
+from eyas.codegen.common.space import Space
 from eyas.targets import Target
 
 Chosen = TypeVar("Chosen", bound="Strategy")
@@ -39,6 +41,22 @@ class Strategy(ABC):
         """The strategy with its default knobs for this dispatch, or the reason why it does not apply. What is chosen
         here must lower: buffers are shared and weights are packed on the strength of it."""
 
+    @classmethod
+    @abstractmethod
+    def space(cls, found: Analysis, target: Target) -> Space | str:
+        """What can be chosen for this dispatch, or the reason why nothing can: also where `choose` would rather leave
+        it to another strategy."""
+
+    @classmethod
+    @abstractmethod
+    def at(cls, found: Analysis, target: Target, point: Mapping[str, int]) -> Strategy | str:
+        """The strategy with the knobs that a point of its space has, or why they do not fit."""
+
+    @property
+    @abstractmethod
+    def point(self) -> dict[str, int]:
+        """What was chosen here, as a point of the space; that of the default is in it."""
+
     @property
     @abstractmethod
     def grid(self) -> tuple[GridAxis, ...]:
@@ -51,9 +69,9 @@ class Strategy(ABC):
 
     @classmethod
     @abstractmethod
-    def from_attribute(cls, schedule: mlir.Attribute, found: Analysis) -> Strategy | str:
-        """The strategy with knobs that were noted on the function, or why they do not fit. Raises FieldError for
-        knobs that cannot be read."""
+    def from_attribute(cls, schedule: mlir.Attribute, found: Analysis, target: Target | None = None) -> Strategy | str:
+        """The strategy with knobs that were noted on the function, or why they do not fit the dispatch, or the target
+        where one is given. Raises FieldError for knobs that cannot be read."""
 
     def tried(self: Chosen) -> Chosen | str:
         """Itself, or why it cannot be lowered after all, where only lowering it can tell."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -10,6 +11,7 @@ from torch_mlir import ir as mlir
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.fields import Fields
 from eyas.codegen.common.schedule import GridAxis
+from eyas.codegen.common.space import Space
 from eyas.codegen.common.strategies.base import Strategy
 from eyas.targets import Target
 
@@ -33,8 +35,24 @@ class PlainLoops(Strategy):
         return cls()
 
     @classmethod
-    def from_attribute(cls: type[Plain], schedule: mlir.Attribute, found: Analysis) -> Plain:
-        del found
+    def space(cls, found: Analysis, target: Target) -> Space | str:
+        del found, target
+        return Space(cls.name, (), ())
+
+    @classmethod
+    def at(cls: type[Plain], found: Analysis, target: Target, point: Mapping[str, int]) -> Plain | str:
+        space = cls.space(found, target)
+        return space if isinstance(space, str) else space.problem(point, laws_only=True) or cls(**point)
+
+    @property
+    def point(self) -> dict[str, int]:
+        return {}
+
+    @classmethod
+    def from_attribute(
+        cls: type[Plain], schedule: mlir.Attribute, found: Analysis, target: Target | None = None
+    ) -> Plain | str:
+        del found, target
         Fields(schedule, "", ())
         return cls()
 

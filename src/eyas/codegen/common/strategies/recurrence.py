@@ -54,6 +54,8 @@ class RowsInSteps(NestStrategy):
     def packable(self) -> tuple[Panels, ...]:
         """Weights of products, which every step reads in the same order."""
         found = []
+        if not self.schedule.panels:
+            return ()
         for nest, tile in zip(self.kernel.nests, self.schedule.tiles, strict=True):
             inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
             for binding in [source.storage.binding for source in inputs if nest.reductions]:

@@ -8,16 +8,18 @@ at the end. How the code looks like is `online_softmax`, what matches is `attent
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import gpu
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.combine import combiner_of
+from eyas.codegen.common.expressions import Number, any_of, divides, equal, select
 from eyas.codegen.common.kernel import Access, Kernel
 from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.space import Constraint, advice, first_problem, law, powers_of_two
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.common.traffic import element_bytes
 from eyas.codegen.gpu.attention_form import AttentionForm, attention_form
@@ -29,7 +31,7 @@ from eyas.codegen.gpu.operands import operands_of
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.product_stage import GROUP, is_deep, staged_groups
 from eyas.codegen.gpu.shuffle import can_shuffle
-from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.strategies.base import KernelStrategy, open_knobs, powers, ranges
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
@@ -72,23 +74,54 @@ class Attention(KernelStrategy):
         return form if isinstance(form, str) else kernel
 
     @classmethod
-    def check(cls, kernel: Kernel, knobs: AttentionKnobs) -> str | None:
-        powers = {name: getattr(knobs, name) for name in ("threads", "side", "splits")}
-        if (problem := check_powers_of_two(**powers)) is not None:
-            return problem
-        if knobs.side * knobs.splits > knobs.threads:
-            return f"threads is {knobs.threads}; it must be at least side * splits"
-        for name in ("rows", "keys", "depth"):
-            if not 1 <= getattr(knobs, name) <= 64:
-                return f"{name} is {getattr(knobs, name)}; it must be 1 to 64"
+    def constraints(cls, kernel: Kernel, of: Any) -> list[Constraint]:
         form = _form(kernel)
-        if knobs.subgroup and (knobs.subgroup % knobs.side or not knobs.staged):
-            return f"subgroup is {knobs.subgroup}; it must be 0, or staged must be 1 and side divide it"
-        if knobs.row_block > form.row_count:
-            return f"rows is {knobs.rows}; {knobs.teams} teams of so many are more than the {form.row_count} rows"
-        if knobs.key_block > form.key_count:
-            return f"keys is {knobs.keys}; {knobs.side} threads with so many are more than the {form.key_count} keys"
-        return _why_not_staged(form, knobs) if knobs.staged else None
+        rows, keys = form.row_count, form.key_count
+        return [
+            *powers(of, "threads", "side", "splits"),
+            law(of.side * of.splits <= of.threads, "threads is {threads}; it must be at least side * splits"),
+            *ranges(of, 1, 64, "rows", "keys", "depth"),
+            law(
+                equal(of.subgroup, 0) | (equal(of.staged, 1) & (of.subgroup > 0) & divides(of.side, of.subgroup)),
+                "subgroup is {subgroup}; it must be 0, or staged must be 1 and side divide it",
+            ),
+            law(
+                of.row_block <= rows,
+                f"rows is {{rows}}; {{teams}} teams of so many are more than the {rows} rows",
+                teams=of.teams,
+            ),
+            law(of.key_block <= keys, f"keys is {{keys}}; {{side}} threads with so many are more than the {keys} keys"),
+            *ranges(of, 0, 1, "staged"),
+            *_staged_constraints(form, of),
+        ]
+
+    @classmethod
+    def limits(cls, kernel: Kernel, of: Any, target: GpuTarget) -> list[Constraint]:
+        talking = [0, target.subgroup] if _can_talk(_form(kernel), target) else [0]
+        there = law(
+            any_of([equal(of.subgroup, one) for one in talking]),
+            f"subgroup is {{subgroup}}; on this device it must be {' or '.join(map(str, talking))}",
+        )
+        sums = of.rows * (columns_of_thread(_form(kernel), of) + of.keys)
+        words = f"rows is {{rows}}; {{sums}} sums of a thread are more than {_MOST_SUMS}, and leave registers"
+        return [*super().limits(kernel, of, target), there, advice(sums <= 2 * _MOST_SUMS, words, sums=sums)]
+
+    @classmethod
+    def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
+        return {
+            "threads": powers_of_two(1, target.max_threads),
+            "side": powers_of_two(1, 32),
+            "splits": powers_of_two(1, 32),
+            "rows": (1, 2, 3, 4, 6, 8, 12, 16),
+            "keys": (1, 2, 4, 8, 16),
+            "depth": (1, 2, 4, 8, 16, 32),
+            "staged": (0, 1),
+            "subgroup": (0, target.subgroup) if _can_talk(_form(kernel), target) else (0,),
+        }
+
+    @classmethod
+    def shared_bytes(cls, kernel: Kernel, of: Any) -> Number:
+        return shared_bytes(_form(kernel), of)
 
     @property
     def form(self) -> AttentionForm:
@@ -121,21 +154,21 @@ class Attention(KernelStrategy):
             each(interface.ids[0], memory.size(heads), gpu.grid_dim(gpu.Dimension.x), run)
 
 
-def shared_bytes(form: AttentionForm, knobs: AttentionKnobs) -> int:
+def shared_bytes(form: AttentionForm, knobs: AttentionKnobs) -> Any:
     """Shared memory of a workgroup: weights of a block, shares of maxima, what splits hand over, and what is staged."""
     number, sums = element_bytes(form.element), element_bytes(form.values.statements[0].element_types[0])
     needed = weight_elements(form, knobs) * element_bytes(form.weight.element)
-    if knobs.side > 1 and not knobs.subgroup:
-        needed += knobs.threads * knobs.rows * number
-    if knobs.splits > 1:
-        needed += knobs.threads // 2 * knobs.rows * (2 * number + columns_of_thread(form, knobs) * sums)
-    if knobs.staged:
-        operands = operands_of(form.scores[0], form.row, form.inner)
-        assert not isinstance(operands, str)
+    shares = knobs.threads * knobs.rows * number
+    needed += select(knobs.side > 1, select(knobs.subgroup > 0, 0, shares), 0)
+    handed_over = knobs.threads // 2 * knobs.rows * (2 * number + columns_of_thread(form, knobs) * sums)
+    needed += select(knobs.splits > 1, handed_over, 0)
+    operands = operands_of(form.scores[0], form.row, form.inner)
+    if not isinstance(operands, str):
         sum_ = Axis(form.scores[0], form.scores[0].statements[0].reductions)
         for operand, extent in zip(operands, (knobs.row_block, knobs.key_block), strict=True):
             groups = staged_groups(extent, knobs.depth, is_deep(operand, sum_))
-            needed += 2 * GROUP * groups * element_bytes(operand.storage.element)
+            staged = 2 * GROUP * groups * element_bytes(operand.storage.element)
+            needed += select(knobs.staged > 0, staged, 0)
     return needed
 
 
@@ -145,24 +178,32 @@ def _form(kernel: Kernel) -> AttentionForm:
     return form
 
 
-def _why_not_staged(form: AttentionForm, knobs: AttentionKnobs) -> str | None:
-    if knobs.staged != 1:
-        return f"staged is {knobs.staged}; it must be 0 or 1"
+def _staged_constraints(form: AttentionForm, of: Any) -> list[Constraint]:
+    found, apart = [], of.staged < 1
+    if (reason := _why_never_staged(form)) is not None:
+        found.append(law(apart, f"staged is {{staged}}; it must be 0: {reason}"))
+    words = "staged is {staged}; it must be 0 where parts of a workgroup have keys of their own"
+    found.append(law(apart | (of.splits <= 1), words))
+    words = f"staged is {{staged}}; it must be 0 where a thread has other than {GROUP} rows and {GROUP} keys"
+    found.append(law(apart | (equal(of.rows, GROUP) & equal(of.keys, GROUP)), words))
+    steps = form.scores[0].loops[-1].factor
+    words = f"depth is {{depth}}; where operands are staged it must divide the {steps} steps of the sum"
+    return [*found, law(apart | (divides(GROUP, of.depth) & divides(of.depth, steps)), words)]
+
+
+def _why_never_staged(form: AttentionForm) -> str | None:
     first = form.scores[0].statements[0]
     if isinstance(found := operands_of(form.scores[0], form.row, form.inner), str):
-        return f"staged is 1; it must be 0: {found}"
+        return found
     if found[0].storage.element != found[1].storage.element:
-        return "staged is 1; it must be 0: queries and keys have two types"
+        return "queries and keys have two types"
     if combiner_of(first.body, len(first.inputs)) is None or isinstance(first.inits[0], Access):
-        return "staged is 1; it must be 0: scores are no plain sums"
-    if knobs.splits > 1:
-        return "staged is 1; it must be 0 where parts of a workgroup have keys of their own"
-    if knobs.rows != GROUP or knobs.keys != GROUP:
-        return f"staged is 1; it must be 0 where a thread has other than {GROUP} rows and {GROUP} keys"
-    steps = form.scores[0].loops[-1].factor
-    if knobs.depth % GROUP or steps % knobs.depth:
-        return f"depth is {knobs.depth}; where operands are staged it must divide the {steps} steps of the sum"
+        return "scores are no plain sums"
     return None
+
+
+def _why_not_staged(form: AttentionForm, knobs: AttentionKnobs) -> str | None:
+    return first_problem(_staged_constraints(form, open_knobs(AttentionKnobs)), asdict(knobs))
 
 
 def default_knobs(form: AttentionForm, target: GpuTarget) -> AttentionKnobs:
@@ -206,8 +247,11 @@ def _rows_and_teams(form: AttentionForm, target: GpuTarget, teams: int, rows: in
 
 def _talking(form: AttentionForm, target: GpuTarget, side: int) -> int:
     """Threads of a subgroup, where those of a team are in one and can hand each other scores; else 0."""
-    can = target.has("subgroup-shuffle") and can_shuffle(form.element) and target.subgroup % side == 0
-    return target.subgroup if can else 0
+    return target.subgroup if _can_talk(form, target) and target.subgroup % side == 0 else 0
+
+
+def _can_talk(form: AttentionForm, target: GpuTarget) -> bool:
+    return target.has("subgroup-shuffle") and can_shuffle(form.element)
 
 
 def _staged_teams(form: AttentionForm, target: GpuTarget, side: int) -> int:

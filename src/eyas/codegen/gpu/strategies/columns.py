@@ -8,22 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.expressions import Number, select
 from eyas.codegen.common.joint import Joint, placed_joint_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
 from eyas.codegen.common.sizes import ONE, Size, product
+from eyas.codegen.common.space import Constraint, powers_of_two
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each_piece
 from eyas.codegen.gpu.shared_values import SharedValues
-from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.strategies.base import (
+    THREADS,
+    TILES_STICK_OUT,
+    KernelStrategy,
+    at_most_threads,
+    knob,
+    powers,
+)
 from eyas.codegen.gpu.team import why_not_together
 from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop, points_along
 from eyas.targets import Target
@@ -39,11 +48,9 @@ _UNKNOWN = 1024
 
 @dataclass(frozen=True)
 class ColumnKnobs:
-    threads: int
-    across: int
-    """Threads side by side along the columns; `threads / across` of them share a column."""
-    depth: int
-    """Rows that a thread loads before it adds the first of them."""
+    threads: int = knob(THREADS)
+    across: int = knob("threads side by side along the columns; `threads / across` of them share a column")
+    depth: int = knob("rows that a thread loads before it adds the first of them")
 
 
 @dataclass(frozen=True)
@@ -88,10 +95,17 @@ class Columns(KernelStrategy):
         return _why_no_columns(kernel.nests[0]) or kernel
 
     @classmethod
-    def check(cls, kernel: Kernel, knobs: ColumnKnobs) -> str | None:
-        if (problem := check_powers_of_two(threads=knobs.threads, across=knobs.across, depth=knobs.depth)) is not None:
-            return problem
-        return f"across is {knobs.across}; it must be at most threads" if knobs.across > knobs.threads else None
+    def constraints(cls, kernel: Kernel, of: Any) -> list[Constraint]:
+        return [*powers(of, "threads", "across", "depth"), at_most_threads(of, "across")]
+
+    @classmethod
+    def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
+        threads = powers_of_two(1, target.max_threads)
+        return {"threads": threads, "across": [one for one in threads if one <= 256], "depth": powers_of_two(1, 32)}
+
+    @classmethod
+    def shared_bytes(cls, kernel: Kernel, of: Any) -> Number:
+        return select(of.threads > of.across, _shared_bytes(kernel.nests[0], of.threads), 0)
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:
@@ -252,6 +266,6 @@ def _rows(nest: Nest) -> Size:
     return product([nest.loops[loop] for loop in nest.statements[0].reductions])
 
 
-def _shared_bytes(nest: Nest, threads: int) -> int:
+def _shared_bytes(nest: Nest, threads: Any) -> Any:
     points = points_along(nest, contiguous_loop(nest, nest.parallel))
     return sum(8 * points * threads for _ in nest.statements[0].outputs)

@@ -8,23 +8,35 @@ Neighbouring threads have neighbouring columns, so that they load neighbouring e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.expressions import Number, between, divides, equal, select
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.sizes import ZERO, Size, product
+from eyas.codegen.common.space import Constraint, advice, first_problem, law, powers_of_two
 from eyas.codegen.common.strategies.nests import NO_NESTS
+from eyas.codegen.common.traffic import element_bytes
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.passed_tile import PassedTile, is_passed
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.sliced_tile import SlicedTile, why_not_sliced
-from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.strategies.base import (
+    THREADS,
+    TILES_STICK_OUT,
+    KernelStrategy,
+    at_most_threads,
+    knob,
+    open_knobs,
+    powers,
+    ranges,
+)
 from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop, slides
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
@@ -38,6 +50,8 @@ _WIDEST_WINDOW = 9
 # Few rows: how many those are, the fewest steps of a sum that is shared, threads side by side at the most and at the
 # fewest, so that they read whole sectors of memory, and threads of a workgroup.
 _FEW_ROWS, _MIN_SLICED, _SLICED_COLUMNS, _FEWEST_COLUMNS, _SLICED_THREADS = 8, 128, 32, 8, 512
+# Sums of a thread that are worth trying: no device has registers for more.
+_MOST_SUMS = 128
 
 # Lanes that hand over rows: the fewest of these for which it pays, sums of a thread, and columns of one at the most.
 _FEWEST_PASSED, _PASSED_POINTS, _PASSED_COLUMNS = 4, 128, 8
@@ -45,17 +59,15 @@ _FEWEST_PASSED, _PASSED_POINTS, _PASSED_COLUMNS = 4, 128, 8
 
 @dataclass(frozen=True)
 class ProductKnobs:
-    threads: int
-    columns: int
-    """Threads of a workgroup side by side along the columns; the others are along the rows."""
-    row_points: int
-    column_points: int
-    depth: int
-    """Steps of the sum that are written out."""
-    slices: int
-    """Threads that share the sum of one tile; of few rows they read the weights together."""
-    lanes: int
-    """Threads of a subgroup that load different rows and hand them to each other; 1: each loads all of its rows."""
+    threads: int = knob(THREADS)
+    columns: int = knob("threads side by side along the columns; the others are along the rows")
+    row_points: int = knob("rows of a thread")
+    column_points: int = knob("columns of a thread")
+    depth: int = knob("steps of the sum that are written out")
+    slices: int = knob("threads that share the sum of one tile; of few rows they read the weights together")
+    lanes: int = knob(
+        "threads of a subgroup that load different rows and hand them to each other; 1: each loads its own"
+    )
 
 
 @dataclass(frozen=True)
@@ -115,33 +127,57 @@ class Contraction(KernelStrategy):
         return loops if isinstance(loops, str) else kernel
 
     @classmethod
-    def check(cls, kernel: Kernel, knobs: ProductKnobs) -> str | None:
-        if (
-            problem := check_powers_of_two(threads=knobs.threads, columns=knobs.columns, lanes=knobs.lanes)
-        ) is not None:
-            return problem
-        if knobs.columns > knobs.threads:
-            return f"columns is {knobs.columns}; it must be at most threads"
-        for name in ("row_points", "column_points", "depth"):
-            if not 1 <= getattr(knobs, name) <= 64:
-                return f"{name} is {getattr(knobs, name)}; it must be 1 to 64"
+    def constraints(cls, kernel: Kernel, of: Any) -> list[Constraint]:
         nest, loops = kernel.nests[0], product_loops(kernel.nests[0])
         assert not isinstance(loops, str)
-        if loops.row is None and knobs.row_points > 1:
-            return f"row_points is {knobs.row_points}; without rows it must be 1"
-        if not 1 <= knobs.slices <= knobs.threads // knobs.columns:
-            return f"slices is {knobs.slices}; it must be 1 to threads / columns = {knobs.threads // knobs.columns}"
-        if knobs.slices > 1 and knobs.slices * knobs.columns != knobs.threads:
-            return f"slices is {knobs.slices}; it must be 1, or threads / columns"
-        if knobs.slices > 1 and (reason := why_not_sliced(nest, knobs.depth)) is not None:
-            return f"slices is {knobs.slices}; it must be 1: {reason}"
-        pieces = [(nest.loops[loops.column], knobs.column_points)]
-        pieces += [] if loops.row is None else [(nest.loops[loops.row], knobs.row_points)]
-        if knobs.slices > 1 and any(extent.static is None or extent.static % piece for extent, piece in pieces):
-            return f"slices is {knobs.slices}; it must be 1: tiles of threads that wait for each other must be whole"
-        if knobs.lanes > 1 and (reason := _why_not_passed(nest, loops, knobs)) is not None:
-            return f"lanes is {knobs.lanes}; it must be 1: {reason}"
-        return None
+        found = [
+            *powers(of, "threads", "columns", "lanes"),
+            at_most_threads(of, "columns"),
+            *ranges(of, 1, 64, "row_points", "column_points", "depth"),
+        ]
+        if loops.row is None:
+            found.append(law(of.row_points <= 1, "row_points is {row_points}; without rows it must be 1"))
+        side = of.threads // of.columns
+        words = "slices is {slices}; it must be 1 to threads / columns = {side}"
+        found.append(law(between(1, of.slices, side), words, side=side))
+        alone = of.slices <= 1
+        whole = alone | equal(of.slices * of.columns, of.threads)
+        found.append(law(whole, "slices is {slices}; it must be 1, or threads / columns"))
+        if (reason := why_not_sliced(nest)) is not None:
+            found.append(law(alone, f"slices is {{slices}}; it must be 1: {reason}"))
+        steps = nest.loops[nest.statements[0].reductions[-1]]
+        words = f"slices is {{slices}}; it must be 1: depth must divide the {steps} steps of the sum"
+        found.append(law(alone | divides(of.depth, steps.factor), words))
+        words = "slices is {slices}; it must be 1: tiles of threads that wait for each other must be whole"
+        pieces = [(nest.loops[loops.column], of.column_points)]
+        pieces += [] if loops.row is None else [(nest.loops[loops.row], of.row_points)]
+        for extent, piece in pieces:
+            found.append(law(alone if extent.static is None else alone | divides(piece, extent.static), words))
+        return [*found, *_passed_laws(nest, loops, of)]
+
+    @classmethod
+    def limits(cls, kernel: Kernel, of: Any, target: GpuTarget) -> list[Constraint]:
+        lanes = target.subgroup if target.has("subgroup-shuffle") else 1
+        words = f"lanes is {{lanes}}; on this device it must be 1{f' or {lanes}' if lanes > 1 else ''}"
+        there = law(equal(of.lanes, 1) | equal(of.lanes, lanes), words)
+        idle = no_idle_threads(cls(kernel, of).workgroups)
+        return [*super().limits(kernel, of, target), there, *few_sums(of), *idle]
+
+    @classmethod
+    def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
+        return {
+            "threads": powers_of_two(16, target.max_threads),
+            "columns": powers_of_two(1, min(target.max_threads, 256)),
+            "row_points": (1, 2, 3, 4, 5, 6, 7, 8, 12, 16),
+            "column_points": (1, 2, 4, 8),
+            "depth": (1, 2, 4, 8, 16),
+            "slices": powers_of_two(1, 64),
+            "lanes": (1, target.subgroup) if target.has("subgroup-shuffle") else (1,),
+        }
+
+    @classmethod
+    def shared_bytes(cls, kernel: Kernel, of: Any) -> Number:
+        return select(of.slices > 1, of.threads * element_bytes(kernel.nests[0].statements[0].element_types[0]), 0)
 
     @property
     def loops(self) -> ProductLoops:
@@ -238,7 +274,7 @@ def _sliced_knobs(nest: Nest, extents: tuple[int, int, int], target: GpuTarget) 
     """For few rows: as many threads on each sum as keep the memory busy."""
     rows, columns, others = extents
     steps = nest.loops[nest.statements[0].reductions[-1]].static or 0
-    if rows > _FEW_ROWS or steps < _MIN_SLICED or why_not_sliced(nest, _DEPTH) is not None:
+    if rows > _FEW_ROWS or steps < _MIN_SLICED or steps % _DEPTH or why_not_sliced(nest) is not None:
         return None
     loops = product_loops(nest)
     assert not isinstance(loops, str)
@@ -279,17 +315,27 @@ def _passed_knobs(
 
 def _why_not_passed(nest: Nest, loops: ProductLoops, knobs: ProductKnobs) -> str | None:
     """Why threads cannot hand rows to each other, or None."""
-    if knobs.slices > 1:
-        return "slices is more than 1"
-    if knobs.columns % knobs.lanes:
-        return f"threads of a subgroup would have different rows, with {knobs.columns} columns"
+    return first_problem(_passed_laws(nest, loops, open_knobs(ProductKnobs)), asdict(knobs))
+
+
+def _passed_laws(nest: Nest, loops: ProductLoops, of: Any) -> list[Constraint]:
+    """What must hold so that threads can hand rows to each other."""
+    alone, words = of.lanes <= 1, "lanes is {lanes}; it must be 1: "
     columns = nest.loops[loops.column].static
-    if columns is None or columns % knobs.column_points:
-        return f"a subgroup must be whole, and column_points = {knobs.column_points} does not divide {columns} columns"
+    whole = alone if columns is None else alone | divides(of.column_points, columns)
+    part = f"a subgroup must be whole, and column_points = {{column_points}} does not divide {columns} columns"
+    found = [
+        law(alone | (of.slices <= 1), f"{words}slices is more than 1"),
+        law(
+            alone | divides(of.lanes, of.columns),
+            f"{words}threads of a subgroup would have different rows, with {{columns}} columns",
+        ),
+        law(whole, words + part),
+    ]
     inputs = [source for source in nest.statements[0].inputs if isinstance(source, Access)]
-    return (
-        None if any(is_passed(one, loops.row, loops.column) for one in inputs) else "no operand moves along rows alone"
-    )
+    if not any(is_passed(one, loops.row, loops.column) for one in inputs):
+        found.append(law(alone, f"{words}no operand moves along rows alone"))
+    return found
 
 
 def product_loops(nest: Nest) -> ProductLoops | str:
@@ -312,6 +358,25 @@ def product_loops(nest: Nest) -> ProductLoops | str:
     if len(moving) == len(inputs):
         return "no operand is used again"
     return ProductLoops(None, column, tuple(loop for loop in nest.parallel if loop != column))
+
+
+def few_sums(of: Any) -> list[Constraint]:
+    """A thread has its sums in registers."""
+    points = of.row_points * of.column_points
+    words = f"row_points is {{row_points}}; {{points}} sums of a thread are more than {_MOST_SUMS}, and leave registers"
+    return [advice(points <= _MOST_SUMS, words, points=points)]
+
+
+def no_idle_threads(workgroups: Sequence[tuple[Size, Any]]) -> list[Constraint]:
+    """A tile that is twice as long as what there is has more idle threads than busy ones."""
+    names = ("", "columns is {columns}", "threads is {threads}")
+    return [
+        advice(
+            piece < 2 * extent.static, f"{names[axis]}; a tile of {{piece}} is for {extent.static} points", piece=piece
+        )
+        for axis, (extent, piece) in list(enumerate(workgroups))[1:]
+        if extent.static
+    ]
 
 
 def _first(at: Interface, workgroup: mlir.Value, piece: int, thread: mlir.Value, points: int) -> mlir.Value:

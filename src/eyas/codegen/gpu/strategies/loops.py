@@ -12,11 +12,13 @@ from typing import TypeVar
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.expressions import Var
 from eyas.codegen.common.fields import Fields
+from eyas.codegen.common.space import Knob, Space, first_problem, powers_of_two
 from eyas.codegen.common.strategies.loops import PlainLoops
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.plain import emit_plain_kernel
-from eyas.codegen.gpu.strategies.base import Strategy, unaligned_bindings
+from eyas.codegen.gpu.strategies.base import THREADS, Strategy, unaligned_bindings, within_the_device
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
@@ -38,9 +40,24 @@ class Loops(PlainLoops, Strategy):
         return cls(min(_MOST_THREADS, target.max_threads))
 
     @classmethod
-    def from_attribute(cls: type[Chosen], schedule: mlir.Attribute, found: Analysis) -> Chosen:
+    def space(cls, found: Analysis, target: Target) -> Space | str:
         del found
-        return cls(Fields(schedule, "", ("threads",)).integer("threads", cls.threads))
+        assert isinstance(target, GpuTarget)
+        threads = powers_of_two(1, target.max_threads)
+        return Space(cls.name, (Knob("threads", threads, THREADS),), within_the_device(Var("threads"), target))
+
+    @property
+    def point(self) -> dict[str, int]:
+        return {"threads": self.threads}
+
+    @classmethod
+    def from_attribute(
+        cls: type[Chosen], schedule: mlir.Attribute, found: Analysis, target: Target | None = None
+    ) -> Chosen | str:
+        del found
+        read = cls(Fields(schedule, "", ("threads",)).integer("threads", cls.threads))
+        limits = within_the_device(Var("threads"), target) if isinstance(target, GpuTarget) else ()
+        return first_problem(limits, read.point) or read
 
     def schedule_attribute(self) -> mlir.DictAttr:
         i64 = mlir.IntegerType.get_signless(64)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.expressions import Int, Number, all_of, any_of, between, divides, equal, lift, most, one_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Statement
 from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.space import Constraint, advice, first_problem, law, powers_of_two
 from eyas.codegen.gpu.interface import MATRIX_ELEMENT, Interface
 from eyas.codegen.gpu.matrix_stage import GROUP_BYTES, Side, is_deep, staged_groups
 from eyas.codegen.gpu.matrix_tile import POINTS, Fragments, MatrixTile
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.operands import moves, operands_of
-from eyas.codegen.gpu.strategies.base import check_powers_of_two
-from eyas.codegen.gpu.strategies.contraction import Contraction, product_loops
+from eyas.codegen.gpu.strategies.base import THREADS, knob, powers, ranges
+from eyas.codegen.gpu.strategies.contraction import Contraction, no_idle_threads, product_loops
 from eyas.ir.values import element_bytes
 from eyas.ir.walk import defining_op
 from eyas.targets import Target
@@ -61,6 +63,8 @@ _BAND = 8
 # all subgroups, for each of their threads, that are more than half of its registers.
 _BUSY, _ALONE, _MOST_SUMS = 8, 1.45, 512
 _UNKNOWN_ROWS = 256
+# Sums of one thread that are worth trying.
+_MOST_OF_A_THREAD = 256
 # By the types of factors and sum: what extends a factor, multiplies and adds.
 _ARITHMETIC = {
     ("f16", "f32"): ("arith.extf", "arith.mulf", "arith.addf"),
@@ -71,32 +75,27 @@ _ARITHMETIC = {
 
 @dataclass(frozen=True)
 class MatrixKnobs:
-    threads: int
-    subgroup: int
-    """Threads of a subgroup."""
-    parts: int
-    """Subgroups that have the same tile and share its sum."""
-    columns: int
-    """Subgroups of a workgroup side by side along the columns; the others are along the rows."""
-    row_fragments: int
-    column_fragments: int
-    depth: int
-    """Steps of the sum that pass through shared memory at a time."""
-    fragment_rows: int
-    fragment_columns: int
-    fragment_depth: int
-    buffers: int
-    """Of shared memory: with two, one is filled while the other is read."""
-    in_flight: int
-    """Steps of `depth` whose elements are on their way from memory to registers."""
-    band: int
-    """Workgroups that are next to each other along the rows before those along the columns follow, so that caches have
-    what they read."""
-    spread: int
-    """When what is in registers goes to shared memory: 0 before the slices of a step, 1 between them, 2 between their
-    multiplications."""
-    ahead: int
-    """1: fragments are read one slice before they are multiplied."""
+    threads: int = knob(THREADS)
+    subgroup: int = knob("threads of a subgroup")
+    parts: int = knob("subgroups that have the same tile and share its sum")
+    columns: int = knob("subgroups side by side along the columns; the others are along the rows")
+    row_fragments: int = knob("fragments of a subgroup along the rows")
+    column_fragments: int = knob("fragments of a subgroup along the columns")
+    depth: int = knob("steps of the sum that pass through shared memory at a time")
+    fragment_rows: int = knob("rows of a matrix instruction")
+    fragment_columns: int = knob("columns of a matrix instruction")
+    fragment_depth: int = knob("steps of a matrix instruction")
+    buffers: int = knob("of shared memory: with two, one is filled while the other is read")
+    in_flight: int = knob("steps of `depth` whose elements are on their way from memory to registers")
+    band: int = knob(
+        "workgroups that are next to each other along the rows before those along the columns follow, so that caches"
+        " have what they read"
+    )
+    spread: int = knob(
+        "when what is in registers goes to shared memory: 0 before the slices of a step, 1 between them, 2 between"
+        " their multiplications"
+    )
+    ahead: int = knob("1: fragments are read one slice before they are multiplied")
 
 
 @dataclass(frozen=True)
@@ -124,14 +123,10 @@ class Matrices(Contraction):
         kernel = cls.kernel_of(found)
         if isinstance(kernel, str):
             return kernel
+        if (reason := cls.why_not_on(kernel, target)) is not None:
+            return reason
         nest = kernel.nests[0]
-        element = operand_element(nest)
-        types = (str(element), str(nest.statements[0].element_types[0]))
-        shapes = [one for one in target.matrix_shapes if (one.operand, one.sum) == types]
-        shapes = [one for one in shapes if why_not_shape(one[2:], target.subgroup, element) is None]
-        if not shapes:
-            return f"no matrix instructions for {types[0]}"
-        shape = max(shapes, key=lambda one: one.rows * one.columns * one.depth)
+        shape = max(shapes_of(nest, target), key=lambda one: one.rows * one.columns * one.depth)
         loops = matrix_loops(nest)
         rows, columns = (product([nest.loops[loop] for loop in side]).static or _UNKNOWN_ROWS
                          for side in (loops.rows, (loops.column,)))  # fmt: skip
@@ -151,31 +146,81 @@ class Matrices(Contraction):
         return why_no_matrices(kernel.nests[0]) or kernel
 
     @classmethod
-    def check(cls, kernel: Kernel, knobs: MatrixKnobs) -> str | None:  # type: ignore[override]
-        names = ("threads", "subgroup", "parts", "columns", "fragment_rows", "fragment_columns", "fragment_depth")
-        if (problem := check_powers_of_two(**{name: getattr(knobs, name) for name in names})) is not None:
-            return problem
-        if knobs.threads % (knobs.subgroup * knobs.parts * knobs.columns):
-            return f"threads is {knobs.threads}; it must be a multiple of subgroup * parts * columns"
-        for name in ("row_fragments", "column_fragments"):
-            if not 1 <= getattr(knobs, name) <= 16:
-                return f"{name} is {getattr(knobs, name)}; it must be 1 to 16"
-        shape = knobs.fragment_rows, knobs.fragment_columns, knobs.fragment_depth
-        if (problem := why_not_shape(shape, knobs.subgroup, operand_element(kernel.nests[0]))) is not None:
-            return f"fragment_rows is {knobs.fragment_rows}; {problem}"
-        if not 1 <= knobs.depth <= 512 or knobs.depth % (knobs.parts * knobs.fragment_depth):
-            return f"depth is {knobs.depth}; it must be a multiple of parts * fragment_depth, and at most 512"
-        if knobs.buffers not in (1, 2):
-            return f"buffers is {knobs.buffers}; it must be 1 or 2"
-        if not 1 <= knobs.in_flight <= 4:
-            return f"in_flight is {knobs.in_flight}; it must be 1 to 4"
-        if not 1 <= knobs.band <= 64:
-            return f"band is {knobs.band}; it must be 1 to 64"
-        if knobs.spread not in (0, 1, 2):
-            return f"spread is {knobs.spread}; it must be 0, 1 or 2"
-        if knobs.ahead not in (0, 1):
-            return f"ahead is {knobs.ahead}; it must be 0 or 1"
-        return None
+    def why_not_on(cls, kernel: Kernel, target: GpuTarget) -> str | None:
+        nest = kernel.nests[0]
+        return None if shapes_of(nest, target) else f"no matrix instructions for {operand_element(nest)}"
+
+    @classmethod
+    def constraints(cls, kernel: Kernel, of: Any) -> list[Constraint]:
+        shape = ("fragment_rows", "fragment_columns", "fragment_depth")
+        steps = of.parts * of.fragment_depth
+        words = "depth is {depth}; it must be a multiple of parts * fragment_depth, and at most 512"
+        return [
+            *powers(of, "threads", "subgroup", "parts", "columns", *shape),
+            law(
+                divides(of.subgroup * of.parts * of.columns, of.threads),
+                "threads is {threads}; it must be a multiple of subgroup * parts * columns",
+            ),
+            *ranges(of, 1, 16, "row_fragments", "column_fragments"),
+            *_shape_constraints(
+                tuple(getattr(of, name) for name in shape), of.subgroup, operand_element(kernel.nests[0])
+            ),
+            law(between(1, of.depth, 512) & divides(steps, of.depth), words),
+            *ranges(of, 1, 2, "buffers"),
+            *ranges(of, 1, 4, "in_flight"),
+            *ranges(of, 1, 64, "band"),
+            law(one_of(of.spread, (0, 1, 2)), "spread is {spread}; it must be 0, 1 or 2"),
+            *ranges(of, 0, 1, "ahead"),
+        ]
+
+    @classmethod
+    def limits(cls, kernel: Kernel, of: Any, target: GpuTarget) -> list[Constraint]:
+        nest, fragments = kernel.nests[0], fragments_of(of)
+        shapes = [
+            equal(of.fragment_rows, one.rows) & equal(of.fragment_columns, one.columns)
+            & equal(of.fragment_depth, one.depth) for one in shapes_of(nest, target)
+        ]  # fmt: skip
+        there = ", ".join(f"{one.rows}x{one.columns}x{one.depth}" for one in shapes_of(nest, target))
+        sums = fragments.rows * fragments.columns * fragments.shape[0] * fragments.shape[1] // fragments.subgroup
+        words = f"row_fragments is {{row_fragments}}; {{sums}} sums of a thread are more than {_MOST_OF_A_THREAD}"
+        return [
+            *super(Contraction, cls).limits(kernel, of, target),
+            law(
+                any_of(shapes),
+                "fragment_rows is {fragment_rows}; fragments of the device are (rows x columns x depth) " + there,
+            ),
+            law(
+                equal(of.subgroup, target.subgroup),
+                f"subgroup is {{subgroup}}; subgroups of the device have {target.subgroup} threads",
+            ),
+            advice(lift(sums) <= _MOST_OF_A_THREAD, words, sums=sums),
+            *no_idle_threads(cls(kernel, of).workgroups),
+        ]
+
+    @classmethod
+    def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
+        shapes = shapes_of(kernel.nests[0], target)
+        return {
+            "threads": powers_of_two(target.subgroup, target.max_threads),
+            "subgroup": (target.subgroup,),
+            "parts": (1, 2, 4),
+            "columns": powers_of_two(1, 8),
+            "row_fragments": (1, 2, 3, 4, 6, 8),
+            "column_fragments": (1, 2, 3, 4, 6, 8),
+            "depth": (16, 32, 64, 128, 256),
+            "fragment_rows": [one.rows for one in shapes],
+            "fragment_columns": [one.columns for one in shapes],
+            "fragment_depth": [one.depth for one in shapes],
+            "buffers": (1, 2),
+            "in_flight": (1, 2, 3, 4),
+            "band": (1, 2, 4, 8, 16),
+            "spread": (0, 1, 2),
+            "ahead": (0, 1),
+        }
+
+    @classmethod
+    def shared_bytes(cls, kernel: Kernel, of: Any) -> Number:
+        return shared_bytes(kernel.nests[0], of)
 
     @property
     def loops(self) -> MatrixLoops:  # type: ignore[override]
@@ -264,7 +309,7 @@ def matrix_loops(nest: Nest) -> MatrixLoops:
     return MatrixLoops(factors, rows, loops.column, others)
 
 
-def tile_of(knobs: MatrixKnobs) -> tuple[int, int]:
+def tile_of(knobs: MatrixKnobs) -> tuple[Any, Any]:
     """Rows and columns that a workgroup computes."""
     of = fragments_of(knobs)
     return of.down * of.rows * of.shape[0], of.across * of.columns * of.shape[1]
@@ -277,7 +322,15 @@ def fragments_of(knobs: MatrixKnobs) -> Fragments:
     return Fragments(knobs.subgroup, knobs.parts, down, knobs.columns, *counts, shape)
 
 
-def shared_bytes(nest: Nest, knobs: MatrixKnobs) -> int:
+def shapes_of(nest: Nest, target: GpuTarget) -> list[MatrixShape]:
+    """Matrix instructions of a target that multiply what a nest does."""
+    element = operand_element(nest)
+    types = (str(element), str(nest.statements[0].element_types[0]))
+    shapes = [one for one in target.matrix_shapes if (one.operand, one.sum) == types]
+    return [one for one in shapes if why_not_shape(one[2:], target.subgroup, element) is None]
+
+
+def shared_bytes(nest: Nest, knobs: MatrixKnobs) -> Any:
     """What the operands take in shared memory, or the fragments that are finished."""
     loops, sum_ = matrix_loops(nest), nest.statements[0].reductions[-1]
     element = operand_element(nest)
@@ -286,17 +339,27 @@ def shared_bytes(nest: Nest, knobs: MatrixKnobs) -> int:
         staged_groups(extent, knobs.depth, fragment, element, is_deep(access, sum_))
         for access, extent, fragment in sides
     )
-    return GROUP_BYTES * max(knobs.buffers * operands, fragments_of(knobs).finished)
+    return GROUP_BYTES * most(knobs.buffers * operands, fragments_of(knobs).finished)
 
 
 def why_not_shape(shape: tuple[int, int, int], subgroup: int, element: mlir.Type) -> str | None:
     """Why fragments cannot pass through shared memory in groups, an equal share for each thread of a subgroup."""
-    per = GROUP_BYTES // element_bytes(element)
-    if any(extent % per for extent in shape):
-        return f"fragments must have a multiple of {per} rows, columns and steps"
-    if shape[0] * shape[1] % (POINTS * subgroup):
-        return f"each thread of a subgroup must finish a multiple of {POINTS} elements of a fragment"
-    return None
+    lifted = tuple(map(lift, shape))
+    return first_problem(_shape_constraints(lifted, lift(subgroup), element), {"fragment_rows": shape[0]})
+
+
+def _shape_constraints(shape: tuple[Int, ...], subgroup: Int, element: mlir.Type) -> list[Constraint]:
+    per, rows = GROUP_BYTES // element_bytes(element), "fragment_rows is {fragment_rows}; "
+    return [
+        law(
+            all_of([divides(per, extent) for extent in shape]),
+            f"{rows}fragments must have a multiple of {per} rows, columns and steps",
+        ),
+        law(
+            divides(POINTS * subgroup, shape[0] * shape[1]),
+            f"{rows}each thread of a subgroup must finish a multiple of {POINTS} elements of a fragment",
+        ),
+    ]
 
 
 def operand_element(nest: Nest) -> mlir.Type:

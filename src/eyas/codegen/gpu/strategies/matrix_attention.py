@@ -3,14 +3,17 @@ subgroups some fragments of them, and walks over the keys with online softmax (`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 
 from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.expressions import Number, between, divides, equal
 from eyas.codegen.common.kernel import Access, Kernel
 from eyas.codegen.common.sizes import product
+from eyas.codegen.common.space import Constraint, law, powers_of_two
 from eyas.codegen.gpu.attention_form import AttentionForm, attention_form
 from eyas.codegen.gpu.interface import MATRIX_ELEMENT, Interface
 from eyas.codegen.gpu.matrix_softmax import KEYS, SIDE, Areas, MatrixAttentionKnobs, MatrixSoftmax, factors_of
@@ -20,7 +23,7 @@ from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.online_softmax import OnlineSoftmax
 from eyas.codegen.gpu.operands import operands_of
 from eyas.codegen.gpu.strategies.attention import Attention
-from eyas.codegen.gpu.strategies.base import check_powers_of_two
+from eyas.codegen.gpu.strategies.base import powers
 from eyas.codegen.gpu.strategies.matrices import why_not_multiplied
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
@@ -46,11 +49,8 @@ class MatrixAttention(Attention):
         if isinstance(kernel, str):
             return kernel
         form = _form(kernel)
-        element = str(factors_of(form)[0].storage.element)
-        if MatrixShape(element, "f32", SIDE, SIDE, SIDE) not in target.matrix_shapes:
-            return f"no matrix instructions for {element}"
-        if not target.has("subgroup-shuffle"):
-            return "threads of a subgroup cannot hand each other values"
+        if (reason := cls.why_not_on(kernel, target)) is not None:
+            return reason
         knobs = [
             MatrixAttentionKnobs(down * target.subgroup, target.subgroup, rows, keys) for down, rows, keys in _BLOCKS
         ]
@@ -75,25 +75,61 @@ class MatrixAttention(Attention):
         return _why_no_matrices(_form(kernel)) or kernel
 
     @classmethod
-    def check(cls, kernel: Kernel, knobs: MatrixAttentionKnobs) -> str | None:  # type: ignore[override]
-        names = ("threads", "subgroup", "row_fragments", "key_block")
-        if (problem := check_powers_of_two(**{name: getattr(knobs, name) for name in names})) is not None:
-            return problem
-        form, side = _form(kernel), knobs.key_block // KEYS
-        if knobs.threads % knobs.subgroup:
-            return f"threads is {knobs.threads}; it must be a multiple of subgroup"
-        if not SIDE // POINTS <= side <= knobs.subgroup:
-            least, most = SIDE // POINTS * KEYS, knobs.subgroup * KEYS
-            return f"key_block is {knobs.key_block}; it must be {least} to {most}"
-        if knobs.key_block > form.key_count:
-            return f"key_block is {knobs.key_block}; there are {form.key_count} keys"
-        if knobs.row_fragments * SIDE * side % knobs.subgroup or knobs.row_block > form.row_count:
-            return f"row_fragments is {knobs.row_fragments}; a block has {knobs.row_block} of {form.row_count} rows"
-        if form.width % (POINTS * side):
-            return f"key_block is {knobs.key_block}; {side} threads cannot share the {form.width} columns of values"
-        if knobs.row_fragments * SIDE * form.width // knobs.subgroup > _MOST_SUMS:
-            return f"row_fragments is {knobs.row_fragments}; so many sums of {form.width} columns are too many"
+    def why_not_on(cls, kernel: Kernel, target: GpuTarget) -> str | None:
+        element = str(factors_of(_form(kernel))[0].storage.element)
+        if MatrixShape(element, "f32", SIDE, SIDE, SIDE) not in target.matrix_shapes:
+            return f"no matrix instructions for {element}"
+        if not target.has("subgroup-shuffle"):
+            return "threads of a subgroup cannot hand each other values"
         return None
+
+    @classmethod
+    def constraints(cls, kernel: Kernel, of: Any) -> list[Constraint]:
+        form, side = _form(kernel), of.key_block // KEYS
+        least, most = SIDE // POINTS * KEYS, of.subgroup * KEYS
+        whole = divides(of.subgroup, of.row_fragments * SIDE * side) & (of.row_block <= form.row_count)
+        sums = of.row_fragments * SIDE * form.width // of.subgroup
+        block = "key_block is {key_block}; "
+        return [
+            *powers(of, "threads", "subgroup", "row_fragments", "key_block"),
+            law(divides(of.subgroup, of.threads), "threads is {threads}; it must be a multiple of subgroup"),
+            law(
+                between(SIDE // POINTS, side, of.subgroup), f"{block}it must be {least} to {{most}}", most=most
+            ),
+            law(of.key_block <= form.key_count, f"{block}there are {form.key_count} keys"),
+            law(
+                whole,
+                f"row_fragments is {{row_fragments}}; a block has {{rows}} of {form.row_count} rows",
+                rows=of.row_block,
+            ),
+            law(
+                divides(POINTS * side, form.width),
+                f"{block}{{side}} threads cannot share the {form.width} columns of values",
+                side=side,
+            ),
+            law(
+                sums <= _MOST_SUMS,
+                f"row_fragments is {{row_fragments}}; so many sums of {form.width} columns are too many",
+            ),
+        ]  # fmt: skip
+
+    @classmethod
+    def limits(cls, kernel: Kernel, of: Any, target: GpuTarget) -> list[Constraint]:
+        words = f"subgroup is {{subgroup}}; subgroups of the device have {target.subgroup} threads"
+        return [*super(Attention, cls).limits(kernel, of, target), law(equal(of.subgroup, target.subgroup), words)]
+
+    @classmethod
+    def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
+        return {
+            "threads": powers_of_two(target.subgroup, target.max_threads),
+            "subgroup": (target.subgroup,),
+            "row_fragments": (1, 2, 4),
+            "key_block": (16, 32, 64, 128),
+        }
+
+    @classmethod
+    def shared_bytes(cls, kernel: Kernel, of: Any) -> Number:
+        return shared_bytes(_form(kernel), of)
 
     def emit(self, interface: Interface) -> None:
         element = factors_of(self.form)[0].storage.element
@@ -104,7 +140,7 @@ class MatrixAttention(Attention):
         return MatrixSoftmax(self.form, memory, self.knobs, memory.at.ids[1])
 
 
-def shared_bytes(form: AttentionForm, knobs: MatrixAttentionKnobs) -> int:
+def shared_bytes(form: AttentionForm, knobs: MatrixAttentionKnobs) -> Any:
     return GROUP_BYTES * Areas.of(form, knobs).total
 
 

@@ -8,21 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.expressions import differ, equal
 from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.sizes import ONE, Size, product
+from eyas.codegen.common.space import Constraint, advice, law, powers_of_two
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.common.traffic import element_bytes
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
-from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.strategies.base import (
+    THREADS,
+    TILES_STICK_OUT,
+    KernelStrategy,
+    knob,
+    powers,
+    within_the_device,
+)
 from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop, points_along, storages_read
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
@@ -34,17 +43,15 @@ _PER_CORE = 32
 _UNKNOWN_POINTS = 1 << 20
 # Bytes that each thread loads before it goes on, and ops of a body that is not written out several times.
 _BYTES_UNDER_WAY, _MOST_OPS = 16, 64
+_POINTS = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
 class PointKnobs:
-    threads: int
-    points: int
-    """Neighbours of one thread, at the most; what divides the extent of a nest's contiguous loop is used."""
-    repeat: int
-    """Groups of neighbours that a thread has, one after the other."""
-    ahead: int
-    """How many of them it loads before it stores the first."""
+    threads: int = knob(THREADS)
+    points: int = knob("neighbours of one thread, at the most; what divides the contiguous loop of a nest is used")
+    repeat: int = knob("groups of neighbours that a thread has, one after the other")
+    ahead: int = knob("how many of them it loads before it stores the first")
 
 
 @dataclass(frozen=True)
@@ -77,11 +84,31 @@ class Points(KernelStrategy):
         return _why_not_apart(kernel) or kernel
 
     @classmethod
-    def check(cls, kernel: Kernel, knobs: PointKnobs) -> str | None:
-        problem = check_powers_of_two(
-            threads=knobs.threads, points=knobs.points, repeat=knobs.repeat, ahead=knobs.ahead
-        )
-        return problem or (f"ahead is {knobs.ahead}; it must be at most repeat" if knobs.ahead > knobs.repeat else None)
+    def constraints(cls, kernel: Kernel, of: Any) -> list[Constraint]:
+        found = powers(of, "threads", "points", "repeat", "ahead")
+        return [*found, law(of.ahead <= of.repeat, "ahead is {ahead}; it must be at most repeat")]
+
+    @classmethod
+    def limits(cls, kernel: Kernel, of: Any, target: GpuTarget) -> list[Constraint]:
+        # The grid is of groups, of which there are so many only once `points` is known.
+        counts = {points: max(_groups(nest, points).static or 0 for nest in kernel.nests) for points in _POINTS}
+        found = list(within_the_device(of.threads, target))
+        for points, groups in counts.items():
+            piece = of.threads * of.repeat
+            words = f"repeat is {{repeat}}; workgroups of {{piece}} groups are for {groups} of them"
+            small = (piece < 2 * groups) | (equal(of.repeat, 1) & (of.threads <= target.subgroup))
+            found += [advice(differ(of.points, points) | small, words, piece=piece)] if groups else []
+        return found
+
+    @classmethod
+    def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
+        along = max(points_along(nest, _lane_loop(nest)) for nest in kernel.nests)
+        return {
+            "threads": powers_of_two(1, target.max_threads),
+            "points": [points for points in _POINTS if points <= along],
+            "repeat": powers_of_two(1, 64),
+            "ahead": powers_of_two(1, 8),
+        }
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.combine import combiner_of
+from eyas.codegen.common.expressions import Number, divides, one_of, select
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.space import Constraint, law, powers_of_two
 from eyas.codegen.gpu.axis import Axis
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
@@ -20,8 +22,8 @@ from eyas.codegen.gpu.operands import moves, operands_of
 from eyas.codegen.gpu.points import MAX_GRID, decode, each, fits_a_grid
 from eyas.codegen.gpu.product_stage import GROUP, is_deep, staged_groups
 from eyas.codegen.gpu.product_tile import ProductTile
-from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
-from eyas.codegen.gpu.strategies.contraction import Contraction, product_loops
+from eyas.codegen.gpu.strategies.base import THREADS, KernelStrategy, knob, powers, ranges
+from eyas.codegen.gpu.strategies.contraction import Contraction, few_sums, no_idle_threads, product_loops
 from eyas.ir.values import element_bytes
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
@@ -50,24 +52,20 @@ _PRODUCT_OPS = {"arith.extf", "arith.extsi", "arith.mulf", "arith.muli", "arith.
 
 @dataclass(frozen=True)
 class TileKnobs:
-    threads: int
-    columns: int
-    """Threads of a team side by side along the columns; the others are along the rows."""
-    row_points: int
-    column_points: int
-    depth: int
-    """Steps of the sum that are in shared memory at a time."""
-    slices: int
-    """Teams of threads that share the sum of one tile."""
-    buffers: int
-    """Of shared memory: with two, one is filled while the other is read."""
+    threads: int = knob(THREADS)
+    columns: int = knob("threads of a team side by side along the columns; the others are along the rows")
+    row_points: int = knob("rows of a thread")
+    column_points: int = knob("columns of a thread")
+    depth: int = knob("steps of the sum that are in shared memory at a time")
+    slices: int = knob("teams of threads that share the sum of one tile")
+    buffers: int = knob("of shared memory: with two, one is filled while the other is read")
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> Any:
         return self.threads // self.slices // self.columns
 
     @property
-    def tile(self) -> tuple[int, int]:
+    def tile(self) -> tuple[Any, Any]:
         """Rows and columns of a workgroup."""
         return self.rows * self.row_points, self.columns * self.column_points
 
@@ -98,11 +96,9 @@ class Products(KernelStrategy):
             return kernel
         if not target.facts.shared_is_near:
             return "shared memory is no nearer than what caches have"
-        factors = factors_of(kernel.nests[0])
-        assert not isinstance(factors, str)
-        element = factors.rows.storage.element
-        if not isinstance(element, mlir.F32Type) and not (isinstance(element, mlir.F16Type) and target.has("f16")):
-            return f"factors of {element}"
+        if (reason := cls.why_not_on(kernel, target)) is not None:
+            return reason
+        factors = _factors(kernel)
         sizes = _sizes(factors)
         if any(size < least for size, least in zip(sizes, _FEWEST, strict=False)):
             return "too few rows, columns or steps"
@@ -118,25 +114,46 @@ class Products(KernelStrategy):
         return factors if isinstance(factors, str) else kernel
 
     @classmethod
-    def check(cls, kernel: Kernel, knobs: TileKnobs) -> str | None:
-        if (problem := check_powers_of_two(threads=knobs.threads, columns=knobs.columns)) is not None:
-            return problem
+    def why_not_on(cls, kernel: Kernel, target: GpuTarget) -> str | None:
+        element = _factors(kernel).rows.storage.element
+        has = isinstance(element, mlir.F32Type) or (isinstance(element, mlir.F16Type) and target.has("f16"))
+        return None if has else f"factors of {element}"
+
+    @classmethod
+    def constraints(cls, kernel: Kernel, of: Any) -> list[Constraint]:
+        found = powers(of, "threads", "columns")
         for name in ("row_points", "column_points", "depth"):
-            value = getattr(knobs, name)
-            if not GROUP <= value <= 64 or value % GROUP:
-                return f"{name} is {value}; it must be a multiple of {GROUP}, and at most 64"
-        most = knobs.threads // knobs.columns
-        if knobs.slices < 1 or most < 1 or most % knobs.slices:
-            return f"slices is {knobs.slices}; it must divide threads / columns = {most}"
-        if knobs.buffers not in (1, 2):
-            return f"buffers is {knobs.buffers}; it must be 1 or 2"
-        return None
+            words = f"{name} is {{{name}}}; it must be a multiple of {GROUP}, and at most 64"
+            found.append(law(one_of(getattr(of, name), range(GROUP, 65, GROUP)), words))
+        side = of.threads // of.columns
+        divided = (of.slices >= 1) & (side >= 1) & divides(of.slices, side)
+        found.append(law(divided, "slices is {slices}; it must divide threads / columns = {side}", side=side))
+        return [*found, *ranges(of, 1, 2, "buffers")]
+
+    @classmethod
+    def limits(cls, kernel: Kernel, of: Any, target: GpuTarget) -> list[Constraint]:
+        found = [*super().limits(kernel, of, target), *few_sums(of)]
+        return [*found, *no_idle_threads(cls(kernel, of).workgroups)]
+
+    @classmethod
+    def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
+        return {
+            "threads": powers_of_two(16, target.max_threads),
+            "columns": powers_of_two(1, 64),
+            "row_points": (4, 8, 12, 16),
+            "column_points": (4, 8, 12, 16),
+            "depth": (4, 8, 16, 32, 64),
+            "slices": _SLICES,
+            "buffers": (1, 2),
+        }
+
+    @classmethod
+    def shared_bytes(cls, kernel: Kernel, of: Any) -> Number:
+        return shared_bytes(_factors(kernel), of)
 
     @property
     def factors(self) -> Factors:
-        factors = factors_of(self.kernel.nests[0])
-        assert isinstance(factors, Factors)
-        return factors
+        return _factors(self.kernel)
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:
@@ -238,12 +255,18 @@ def estimated_clocks(factors: Factors, knobs: TileKnobs, target: GpuTarget) -> f
     return clocks + (each * knobs.slices * _JOIN if knobs.slices > 1 else 0)
 
 
-def shared_bytes(factors: Factors, knobs: TileKnobs) -> int:
+def _factors(kernel: Kernel) -> Factors:
+    factors = factors_of(kernel.nests[0])
+    assert isinstance(factors, Factors)
+    return factors
+
+
+def shared_bytes(factors: Factors, knobs: TileKnobs) -> Any:
     """What both operands take, and what slices add up."""
     size = element_bytes(factors.rows.storage.element)
     operands = zip((factors.rows, factors.columns), knobs.tile, strict=True)
     groups = sum(staged_groups(extent, knobs.depth, is_deep(access, factors.sum)) for access, extent in operands)
-    joined = GROUP * 4 * knobs.threads if knobs.slices > 1 else 0
+    joined = select(knobs.slices > 1, GROUP * 4 * knobs.threads, 0)
     return knobs.slices * knobs.buffers * groups * GROUP * size + joined
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
@@ -19,9 +19,11 @@ from torch_mlir.dialects import arith, gpu, scf
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.blocks import locals_of
 from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.expressions import Number, ceil_div, divides, equal, most, select
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Unsupported
 from eyas.codegen.common.normalize import check_locals
 from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.space import Constraint, advice, law, powers_of_two
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
@@ -29,7 +31,15 @@ from eyas.codegen.gpu.points import decode, each, fits_a_grid
 from eyas.codegen.gpu.row_plan import Role, RowPlan, plan_of
 from eyas.codegen.gpu.row_walk import RowWalk
 from eyas.codegen.gpu.shared_memory import local_bytes
-from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.strategies.base import (
+    THREADS,
+    TILES_STICK_OUT,
+    KernelStrategy,
+    at_most_threads,
+    knob,
+    powers,
+    ranges,
+)
 from eyas.codegen.gpu.team import Team, TeamTile, why_not_together
 from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop, points_along
 from eyas.targets import Target
@@ -52,20 +62,20 @@ _LINE_WORDS = 32
 _THREADS_PER_CORE = 256
 # More than this is more code than is good for any compiler.
 _MOST_PIECES = 256
+# Words of a row in registers that are worth trying.
+_MOST_WORDS = 192
 
 
 @dataclass(frozen=True)
 class RowKnobs:
-    threads: int
-    team: int
-    """Threads that share a row; a workgroup has `threads / team` rows at a time."""
-    lanes: int
-    """Threads of a subgroup, which hand values to each other; 1: they do not."""
-    held: int
-    """Groups of neighbours of a row that a thread keeps in registers."""
-    pieces: int
-    """How many of the others, which it reads again for each sum, it has at a time; 0: what nests hand to each other is
-    in shared memory."""
+    threads: int = knob(THREADS)
+    team: int = knob("threads that share a row; a workgroup has `threads / team` rows at a time")
+    lanes: int = knob("threads of a subgroup, which hand values to each other; 1: they do not")
+    held: int = knob("groups of neighbours of a row that a thread keeps in registers")
+    pieces: int = knob(
+        "how many of the others, which it reads again for each sum, it has at a time; 0: what nests hand to each other"
+        " is in shared memory"
+    )
 
 
 @dataclass(frozen=True)
@@ -112,17 +122,54 @@ class Rows(KernelStrategy):
         return kernel
 
     @classmethod
-    def check(cls, kernel: Kernel, knobs: RowKnobs) -> str | None:
-        if (problem := check_powers_of_two(threads=knobs.threads, team=knobs.team, lanes=knobs.lanes)) is not None:
-            return problem
-        if knobs.team > knobs.threads:
-            return f"team is {knobs.team}; it must be at most threads"
-        for name, count in (("held", knobs.held), ("pieces", knobs.pieces)):
-            if not 0 <= count <= _MOST_PIECES:
-                return f"{name} is {count}; it must be 0 to {_MOST_PIECES}"
-        if knobs.pieces and isinstance(reason := plan_of(kernel), str):
-            return f"pieces is {knobs.pieces}; it must be 0, for {reason}"
-        return None if knobs.pieces else _why_not_kept(kernel)
+    def constraints(cls, kernel: Kernel, of: Any) -> list[Constraint]:
+        found = [
+            *powers(of, "threads", "team", "lanes"),
+            at_most_threads(of, "team"),
+            *ranges(of, 0, _MOST_PIECES, "held", "pieces"),
+        ]
+        if isinstance(reason := plan_of(kernel), str):
+            found.append(law(of.pieces < 1, f"pieces is {{pieces}}; it must be 0, for {reason}"))
+        if (reason := _why_not_kept(kernel)) is not None:
+            found.append(law(of.pieces > 0, f"pieces is {{pieces}}; it must be more, for {reason}"))
+        return found
+
+    @classmethod
+    def limits(cls, kernel: Kernel, of: Any, target: GpuTarget) -> list[Constraint]:
+        found = [*super().limits(kernel, of, target)]
+        lanes = target.subgroup if target.has("subgroup-shuffle") else 1
+        words = f"lanes is {{lanes}}; it must be 1, or {lanes} where threads is a multiple of that"
+        found.append(law(equal(of.lanes, 1) | (equal(of.lanes, lanes) & divides(lanes, of.threads)), words))
+        if isinstance(plan := plan_of(kernel), RowPlan) and plan.groups.is_static:
+            share, apart = ceil_div(plan.groups.factor, of.team), of.pieces < 1
+            words = "held is {held}; a thread has {share} groups of its row"
+            found.append(advice(apart | (of.held <= share), words, share=share))
+            words = "held is {held}; without the others (pieces is 0) nothing is held"
+            found.append(advice((of.pieces > 0) | (of.held < 1), words))
+            words = "pieces is {pieces}; a thread has {share} groups of its row"
+            found.append(advice(of.pieces <= most(share, 4), words, share=share))
+            live = (of.held + of.pieces) * plan.live * plan.points
+            words = f"held is {{held}}; {{live}} words of a thread are more than {_MOST_WORDS}, and leave registers"
+            found.append(advice(apart | (live <= _MOST_WORDS), words, live=live))
+        return found
+
+    @classmethod
+    def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
+        in_registers = isinstance(plan_of(kernel), RowPlan)
+        return {
+            "threads": powers_of_two(1, target.max_threads),
+            "team": powers_of_two(1, target.max_threads),
+            "lanes": (1, target.subgroup) if target.has("subgroup-shuffle") else (1,),
+            "held": (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if in_registers else (0,),
+            "pieces": (0, 1, 2, 4, 8, 16) if in_registers else (0,),
+        }
+
+    @classmethod
+    def shared_bytes(cls, kernel: Kernel, of: Any) -> Number:
+        kept = select(of.team > 1, local_bytes(kernel, of.threads // of.team, of.threads), 0)
+        if isinstance(plan_of(kernel), str):
+            return kept
+        return select(of.pieces > 0, local_bytes(kernel, 0, of.threads), kept)
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:
@@ -235,7 +282,7 @@ def _why_not_kept(kernel: Kernel) -> str | None:
     try:
         check_locals(locals_of(kernel.nests))
     except Unsupported as reason:
-        return f"pieces is 0; it must be more, for {reason}"
+        return str(reason)
     return None
 
 

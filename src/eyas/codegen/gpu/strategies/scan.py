@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.combine import Combiner, combiner_of
+from eyas.codegen.common.expressions import Number, select
 from eyas.codegen.common.lone import SCAN, LoneOp, apply_body, read_place
 from eyas.codegen.common.sizes import ZERO, Size, product
+from eyas.codegen.common.space import Constraint, law, powers_of_two
+from eyas.codegen.common.traffic import element_bytes
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each_piece
 from eyas.codegen.gpu.shared_values import SharedValues
-from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.strategies.base import THREADS, KernelStrategy, at_most_threads, knob, powers
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
@@ -36,11 +39,9 @@ _UNKNOWN = 1 << 12
 
 @dataclass(frozen=True)
 class ScanKnobs:
-    threads: int
-    team: int
-    """Threads that share a row; a workgroup has `threads / team` rows."""
-    items: int
-    """Neighbours that one thread of a team has in a block."""
+    threads: int = knob(THREADS)
+    team: int = knob("threads that share a row; a workgroup has `threads / team` rows")
+    items: int = knob("neighbours that one thread of a team has in a block")
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,21 @@ class Scan(KernelStrategy):
         return kernel
 
     @classmethod
-    def check(cls, kernel: LoneOp, knobs: ScanKnobs) -> str | None:
-        if (problem := check_powers_of_two(threads=knobs.threads, team=knobs.team, items=knobs.items)) is not None:
-            return problem
-        if knobs.team > 1 and _combiner(kernel) is None:
-            return f"team is {knobs.team}; it must be 1, since shares of a row cannot be joined"
-        return f"team is {knobs.team}; it must be at most threads" if knobs.team > knobs.threads else None
+    def constraints(cls, kernel: LoneOp, of: Any) -> list[Constraint]:
+        found = powers(of, "threads", "team", "items")
+        if _combiner(kernel) is None:
+            found.append(law(of.team <= 1, "team is {team}; it must be 1, since shares of a row cannot be joined"))
+        return [*found, at_most_threads(of, "team")]
+
+    @classmethod
+    def domains(cls, kernel: LoneOp, target: GpuTarget) -> dict[str, Sequence[int]]:
+        threads = powers_of_two(1, target.max_threads)
+        return {"threads": threads, "team": threads if _combiner(kernel) else (1,), "items": powers_of_two(1, 16)}
+
+    @classmethod
+    def shared_bytes(cls, kernel: LoneOp, of: Any) -> Number:
+        assert kernel.results[0] is not None
+        return select(of.team > 1, of.threads * element_bytes(kernel.results[0].element), 0)
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:

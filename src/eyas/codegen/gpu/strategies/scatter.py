@@ -13,17 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.expressions import Number
 from eyas.codegen.common.lone import LoneOp
 from eyas.codegen.common.sizes import ONE, Size
+from eyas.codegen.common.space import Constraint, powers_of_two
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import each_piece
-from eyas.codegen.gpu.scatter_part import Part
+from eyas.codegen.gpu.scatter_part import Part, part_bytes
 from eyas.codegen.gpu.scattered import Scattered
-from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.strategies.base import THREADS, KernelStrategy, knob, powers
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
@@ -36,9 +38,8 @@ _UNKNOWN = 1 << 16
 
 @dataclass(frozen=True)
 class ScatterKnobs:
-    threads: int
-    slots: int
-    """Slots of the target that one workgroup has."""
+    threads: int = knob(THREADS)
+    slots: int = knob("slots of the target that one workgroup has")
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,16 @@ class Scatter(KernelStrategy):
         return scattered if isinstance(scattered, str) else scattered.kernel
 
     @classmethod
-    def check(cls, kernel: LoneOp, knobs: ScatterKnobs) -> str | None:
-        return check_powers_of_two(threads=knobs.threads, slots=knobs.slots)
+    def constraints(cls, kernel: LoneOp, of: Any) -> list[Constraint]:
+        return powers(of, "threads", "slots")
+
+    @classmethod
+    def domains(cls, kernel: LoneOp, target: GpuTarget) -> dict[str, Sequence[int]]:
+        return {"threads": powers_of_two(1, target.max_threads), "slots": powers_of_two(1, _MOST_SLOTS)}
+
+    @classmethod
+    def shared_bytes(cls, kernel: LoneOp, of: Any) -> Number:
+        return part_bytes(of.threads, of.slots)
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu
 
 from eyas.codegen.common.analysis import Analysis
+from eyas.codegen.common.expressions import Number, one_of, select
 from eyas.codegen.common.lone import SORT, LoneOp
 from eyas.codegen.common.places import Filled
 from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.space import Constraint, law, powers_of_two
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each_piece
 from eyas.codegen.gpu.sorted_row import SortedRow
-from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.strategies.base import THREADS, KernelStrategy, knob, powers
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
 
@@ -34,9 +36,8 @@ _BYTES = 8
 
 @dataclass(frozen=True)
 class SortKnobs:
-    threads: int
-    near: int
-    """1: places are in shared memory; 0: in scratch memory."""
+    threads: int = knob(THREADS)
+    near: int = knob("1: places are in shared memory; 0: in scratch memory")
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,18 @@ class Sort(KernelStrategy):
         return kernel
 
     @classmethod
-    def check(cls, kernel: LoneOp, knobs: SortKnobs) -> str | None:
-        if knobs.near not in (0, 1) or (knobs.near and _length(kernel).static is None):
-            return f"near is {knobs.near}; it must be 0, or 1 for rows of a known length"
-        return check_powers_of_two(threads=knobs.threads)
+    def constraints(cls, kernel: LoneOp, of: Any) -> list[Constraint]:
+        nears = (0,) if _length(kernel).static is None else (0, 1)
+        near = law(one_of(of.near, nears), "near is {near}; it must be 0, or 1 for rows of a known length")
+        return [near, *powers(of, "threads")]
+
+    @classmethod
+    def domains(cls, kernel: LoneOp, target: GpuTarget) -> dict[str, Sequence[int]]:
+        return {"threads": powers_of_two(1, target.max_threads), "near": (0, 1)}
+
+    @classmethod
+    def shared_bytes(cls, kernel: LoneOp, of: Any) -> Number:
+        return select(of.near > 0, (_length(kernel).static or 0) * _BYTES, 0)
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith
@@ -18,13 +18,14 @@ from eyas.codegen.common.emission.tile_loads import Block
 from eyas.codegen.common.emission.transform_body import TransformBody
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.common.sizes import Size
+from eyas.codegen.common.space import Constraint, powers_of_two
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.common.transform import transform_of
 from eyas.codegen.gpu.axis import Axis
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import each, each_piece
-from eyas.codegen.gpu.strategies.base import KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.strategies.base import THREADS, KernelStrategy, knob, powers
 from eyas.codegen.gpu.thread_tile import ThreadTile, contiguous_loop
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
@@ -34,7 +35,7 @@ _THREADS = 128
 
 @dataclass(frozen=True)
 class TransformKnobs:
-    threads: int
+    threads: int = knob(THREADS)
 
 
 class TransformTile(TransformBody, ThreadTile):
@@ -65,8 +66,12 @@ class Transforms(KernelStrategy):
         return kernel
 
     @classmethod
-    def check(cls, kernel: Kernel, knobs: TransformKnobs) -> str | None:
-        return check_powers_of_two(threads=knobs.threads)
+    def constraints(cls, kernel: Kernel, of: Any) -> list[Constraint]:
+        return powers(of, "threads")
+
+    @classmethod
+    def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
+        return {"threads": powers_of_two(1, target.max_threads)}
 
     @property
     def tiles(self) -> Axis:

@@ -9,21 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, gpu, scf
 
 from eyas.codegen.common.analysis import Analysis
 from eyas.codegen.common.emission.tile_loads import Block
+from eyas.codegen.common.expressions import Number, all_of, divides, one_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest, Storage
 from eyas.codegen.common.sizes import ONE, ZERO, Size, product
+from eyas.codegen.common.space import Constraint, law, powers_of_two
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.common.traffic import element_bytes
 from eyas.codegen.gpu.interface import Interface
 from eyas.codegen.gpu.memory import Memory
 from eyas.codegen.gpu.points import decode, each, fits_a_grid
-from eyas.codegen.gpu.strategies.base import TILES_STICK_OUT, KernelStrategy, check_powers_of_two
+from eyas.codegen.gpu.strategies.base import (
+    THREADS,
+    TILES_STICK_OUT,
+    KernelStrategy,
+    at_most_threads,
+    knob,
+    powers,
+)
 from eyas.codegen.gpu.thread_tile import VECTORS, ThreadTile, contiguous_loop
 from eyas.targets import Target
 from eyas.targets.gpu import GpuTarget
@@ -36,11 +45,9 @@ _FULL = 0.5
 
 @dataclass(frozen=True)
 class TransposeKnobs:
-    threads: int
-    side: int
-    """Points of both loops that a workgroup has."""
-    points: int
-    """Neighbours that a thread reads and writes at once; in shared memory they are apart."""
+    threads: int = knob(THREADS)
+    side: int = knob("points of both loops that a workgroup has")
+    points: int = knob("neighbours that a thread reads and writes at once; in shared memory they are apart")
 
 
 @dataclass(frozen=True)
@@ -91,15 +98,24 @@ class Transposes(KernelStrategy):
         return crossing if isinstance(crossing, str) else kernel
 
     @classmethod
-    def check(cls, kernel: Kernel, knobs: TransposeKnobs) -> str | None:
-        if (problem := check_powers_of_two(threads=knobs.threads, side=knobs.side)) is not None:
-            return problem
-        if knobs.side > knobs.threads:
-            return f"side is {knobs.side}; it must be at most threads"
+    def constraints(cls, kernel: Kernel, of: Any) -> list[Constraint]:
         loops, crossing = kernel.nests[0].loops, _crossing_of(kernel)
-        if knobs.points not in (1, *VECTORS) or any(loops[one].factor % knobs.points for one in crossing.loops):
-            return f"points is {knobs.points}; it must be 1, 2 or 4, and divide both extents"
-        return None
+        whole = all_of([divides(of.points, loops[one].factor) for one in crossing.loops])
+        words = "points is {points}; it must be 1, 2 or 4, and divide both extents"
+        return [
+            *powers(of, "threads", "side"),
+            at_most_threads(of, "side"),
+            law(one_of(of.points, (1, *VECTORS)) & whole, words),
+        ]
+
+    @classmethod
+    def domains(cls, kernel: Kernel, target: GpuTarget) -> dict[str, Sequence[int]]:
+        sides = powers_of_two(4, 128)
+        return {"threads": powers_of_two(1, target.max_threads), "side": sides, "points": (1, *VECTORS)}
+
+    @classmethod
+    def shared_bytes(cls, kernel: Kernel, of: Any) -> Number:
+        return _shared_bytes(_crossing_of(kernel), of.side)
 
     @property
     def workgroups(self) -> Sequence[tuple[Size, int]]:
@@ -238,5 +254,5 @@ def _filled(extent: Size, side: int) -> float:
     return extent.static / (-(-extent.static // side) * side)
 
 
-def _shared_bytes(crossing: Crossing, side: int) -> int:
+def _shared_bytes(crossing: Crossing, side: Any) -> Any:
     return sum(side * (side + 1) * element_bytes(source.storage.element) for source in crossing.sources)

@@ -10,12 +10,14 @@ from torch_mlir import ir as mlir
 
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.common.schedule import Schedule
+from eyas.codegen.common.space import Constraint, Knob
 from eyas.codegen.common.strategies import base, nests
 from eyas.codegen.llvm_cpu.emit import NestEmitter, emit_kernel
 from eyas.codegen.llvm_cpu.interface import Interface
 from eyas.codegen.llvm_cpu.llvm import SCALAR
 from eyas.codegen.llvm_cpu.remarks import remarks
 from eyas.codegen.llvm_cpu.schedule import check_schedule
+from eyas.codegen.llvm_cpu.space import tile_constraints, tile_knobs
 from eyas.targets import Target
 
 
@@ -39,6 +41,22 @@ class NestStrategy(nests.NestStrategy, Strategy):
         if not cls.emitter.takes_guards and any(nest.guards for nest in kernel.nests):
             return "tiles: small tiles of a nest stick out of their tensor, for which there is the strategy transforms"
         return check_schedule(schedule, kernel)
+
+    @classmethod
+    def check_target(cls, schedule: Schedule, kernel: Kernel, target: Target) -> str | None:
+        most = getattr(target, "integer_dot", 1)
+        for number, tile in enumerate(schedule.tiles):
+            if tile.dot > most:
+                return (
+                    f"tiles[{number}].dot is {tile.dot}; instructions of '{target}' multiply at most {most} neighbours"
+                )
+        return None
+
+    def tile_knobs(self, number: int, target: Target) -> list[Knob]:
+        return tile_knobs(self.kernel, number, self.schedule.tiles[number], target)
+
+    def tile_constraints(self, number: int, target: Target) -> list[Constraint]:
+        return tile_constraints(self.kernel, number, target)
 
     def lower(self, function: mlir.OpView, module: mlir.Module) -> None:
         with mlir.InsertionPoint(module.body), function.operation.location:

@@ -8,21 +8,31 @@ with one row it is a matrix-vector product, whose speed is that of reading the m
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from eyas.codegen.common.analysis import Analysis
-from eyas.codegen.common.distribute import distribute, distribute_panels
+from eyas.codegen.common.distribute import distribute, distribute_panels, panel_order
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.panels import why_not_packed
 from eyas.codegen.common.schedule import GridAxis, Panels, Schedule, Tile
 from eyas.codegen.common.sizes import ZERO, Size, product
+from eyas.codegen.common.space import Constraint, Knob
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.llvm_cpu.dot import why_no_dots
 from eyas.codegen.llvm_cpu.schedule import nest_is_scalar
-from eyas.codegen.llvm_cpu.staging import why_not_staged
+from eyas.codegen.llvm_cpu.staging import staged_loops, why_not_staged
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
 from eyas.codegen.llvm_cpu.strategies.rows import choose_tile
+from eyas.codegen.llvm_cpu.weights import (
+    lane_operand,
+    loops_inside,
+    weight_constraints,
+    weight_knobs,
+    weight_point,
+    weight_schedule,
+)
 from eyas.targets import Target
 
 # Weights of one block of lanes below this stay in the first-level cache whatever the order of the loops.
@@ -54,15 +64,28 @@ class Contraction(NestStrategy):
         weights = panel_operand(nest, tile)
         if weights is None:
             return cls(kernel, Schedule((tile,), distribute(kernel, [tile], target)))
-        apart = (tile.loop, tile.unroll_loop)
-        inside = [loop for loop in nest.parallel if loop not in apart and weights.strides[loop] == Size(0)]
-        tile = replace(tile, inside=tuple(inside))
+        tile = replace(tile, inside=loops_inside(nest, tile, weights))
         grid = distribute_panels(kernel, tile, target)
         return cls(kernel, Schedule((tile,), grid, staged=_staged(kernel, tile, grid, weights)))
 
     @property
     def packable(self) -> tuple[Panels, ...]:
         return packable_weights(self.kernel, self.schedule)
+
+    def cut_order(self, tiles: Sequence[Tile]) -> Sequence[int]:
+        return cut_order(self.kernel, tiles[0])
+
+    def own_knobs(self, target: Target) -> list[Knob]:
+        return weight_knobs(self.kernel, may_stage=True)
+
+    def own_constraints(self, target: Target) -> list[Constraint]:
+        return weight_constraints(self.kernel)
+
+    def own_point(self) -> dict[str, int]:
+        return weight_point(self.schedule)
+
+    def own_schedule(self, schedule: Schedule, point: Mapping[str, int]) -> Schedule:
+        return weight_schedule(self.kernel, schedule, point)
 
 
 def lone_sum(kernel: Kernel | str) -> Nest | str:
@@ -79,6 +102,8 @@ def lone_sum(kernel: Kernel | str) -> Nest | str:
 
 def packable_weights(kernel: Kernel, schedule: Schedule) -> tuple[Panels, ...]:
     """The binding of the weights, when they would be read faster in panels."""
+    if not schedule.panels:
+        return ()
     weights = panel_operand(kernel.nests[0], schedule.tiles[0]) if len(kernel.nests) == 1 else None
     if weights is None or weights.storage.binding is None:
         return ()
@@ -148,23 +173,20 @@ def _staged(kernel: Kernel, tile: Tile, grid: tuple[GridAxis, ...], weights: Acc
 def panel_operand(nest: Nest, tile: Tile) -> Access | None:
     """The input that is read along the lanes and is the same for all rows, when a block's part of it is large: the
     weights. All else is arranged around reading them once."""
-    statement = nest.statements[0]
-    loop, rows = tile.loop, tile.unroll_loop
-    if loop is None or loop in nest.reductions:
+    weights = lane_operand(nest, tile)
+    if weights is None:
         return None
-    found = [
-        source
-        for source in statement.inputs
-        if isinstance(source, Access)
-        and source.strides[loop] == Size(1)
-        and (rows is None or source.strides[rows] == Size(0))
-        and not source.guards
-    ]
-    if len(found) != 1:
-        return None
-    depth = product([nest.loops[other] for other in statement.reductions if found[0].strides[other] != Size(0)])
+    depth = product([nest.loops[loop] for loop in staged_loops(nest, weights)])
     small = depth.static is not None and depth.static * tile.lanes < _SMALL_PANEL_ELEMENTS
-    return None if small else found[0]
+    return None if small else weights
+
+
+def cut_order(kernel: Kernel, tile: Tile) -> Sequence[int]:
+    """As `distribute` and `distribute_panels` cut."""
+    nest = kernel.nests[0]
+    if nest.points is None or panel_operand(nest, tile) is None:
+        return nest.parallel
+    return [loop for loop in panel_order(nest, tile) if loop is not None]
 
 
 def _fill(extent: Size, step: int) -> float:

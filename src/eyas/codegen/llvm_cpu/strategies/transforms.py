@@ -5,13 +5,16 @@ Lanes along the channels, a tile in registers; bias, activation and addition fol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from eyas.codegen.common.analysis import Analysis
-from eyas.codegen.common.distribute import distribute_transforms
+from eyas.codegen.common.constraints import TileNumbers
+from eyas.codegen.common.distribute import distribute_transforms, transform_order
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.common.schedule import Schedule, Tile
+from eyas.codegen.common.space import Knob
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.common.transform import check_transform, transform_of
 from eyas.codegen.llvm_cpu.emit import NestEmitter
@@ -54,3 +57,19 @@ class Transforms(NestStrategy):
         if schedule.staged:
             return f"staged is {list(schedule.staged)}; a transform stages nothing"
         return None
+
+    def tile_knobs(self, number: int, target: Target) -> list[Knob]:
+        """Lanes can be chosen, and nothing else."""
+        default = TileNumbers.of(number).values(self.schedule.tiles[number])
+        wide = TileNumbers.of(number).path + ".width"
+        found = super().tile_knobs(number, target)
+        return [one if one.name == wide else replace(one, domain=(default[one.name],)) for one in found]
+
+    def cut_order(self, tiles: Sequence[Tile]) -> Sequence[int]:
+        transform = transform_of(self.kernel.nests[0])
+        assert transform is not None
+        return transform_order(self.kernel.nests[0], tiles[0], transform)
+
+    def may_cut(self, loop: int) -> bool:
+        transform = transform_of(self.kernel.nests[0])
+        return transform is not None and loop not in (transform.p, transform.q)

@@ -6,20 +6,26 @@ out each element is loaded once for all rows of a tile; taps outside of the imag
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from eyas.codegen.common.analysis import Analysis
-from eyas.codegen.common.distribute import distribute_windows
+from eyas.codegen.common.constraints import MAX_WRITTEN_OUT, TileNumbers
+from eyas.codegen.common.distribute import distribute_windows, window_order
+from eyas.codegen.common.expressions import Var, any_of, differ, one_of
 from eyas.codegen.common.kernel import Access, Kernel, Nest
 from eyas.codegen.common.schedule import Panels, Schedule, Tile
 from eyas.codegen.common.sizes import Size, product
+from eyas.codegen.common.space import Constraint, Knob, domain, law
 from eyas.codegen.common.windows import MAX_TAPS, Window, windows_of
 from eyas.codegen.llvm_cpu.emit import NestEmitter
 from eyas.codegen.llvm_cpu.sliding import SMALL_WINDOW, SlidingNest, row_tiles
+from eyas.codegen.llvm_cpu.space import at_loops, loop_pairs
 from eyas.codegen.llvm_cpu.strategies.base import NestStrategy
 from eyas.codegen.llvm_cpu.strategies.contraction import lone_sum, packable_weights, panel_operand, register_tile
 from eyas.codegen.llvm_cpu.strategies.rows import choose_tile
+from eyas.codegen.llvm_cpu.weights import loops_inside, weight_constraints, weight_knobs, weight_point, weight_schedule
 from eyas.targets import Target
 
 # Tiles at the edges are code of their own each; a padding that needs more of them is not worth it.
@@ -73,6 +79,64 @@ class Windows(NestStrategy):
     @property
     def packable(self) -> tuple[Panels, ...]:
         return packable_weights(self.kernel, self.schedule)
+
+    def cut_order(self, tiles: Sequence[Tile]) -> Sequence[int]:
+        (tile,) = tiles
+        rows = [] if tile.unroll_loop is None else [tile.unroll_loop]
+        return (*window_order(self.kernel.nests[0], tile), *rows)  # rows stay whole, or are refused
+
+    def own_knobs(self, target: Target) -> list[Knob]:
+        taps = Knob("taps", self._taps(), "points of a window that are written out at most")
+        return [*weight_knobs(self.kernel, may_stage=False), taps]
+
+    def own_constraints(self, target: Target) -> list[Constraint]:
+        return [*weight_constraints(self.kernel), *self._sliding_laws(target), *self._whole_rows()]
+
+    def own_point(self) -> dict[str, int]:
+        return weight_point(self.schedule) | {"taps": self._as_many(self.schedule.taps)}
+
+    def own_schedule(self, schedule: Schedule, point: Mapping[str, int]) -> Schedule:
+        default, taps = schedule.taps, point["taps"]
+        changed = weight_schedule(self.kernel, schedule, point)
+        return replace(changed, taps=default if taps == self._as_many(default) else taps)
+
+    def _taps(self) -> tuple[int, ...]:
+        """Points that make a difference: those of the innermost loops of the window."""
+        nest, counts = self.kernel.nests[0], [1]
+        for loop in reversed(nest.statements[0].reductions):
+            counts.append(counts[-1] * (nest.loops[loop].static or MAX_WRITTEN_OUT + 1))
+        return domain(count for count in counts if count <= MAX_WRITTEN_OUT)
+
+    def _as_many(self, taps: int) -> int:
+        return max(count for count in self._taps() if count <= taps)
+
+    def _sliding_laws(self, target: Target) -> list[Constraint]:
+        """When `why_not_sliding` has nothing against a tile."""
+        of, nest = TileNumbers.of(0), self.kernel.nests[0]
+        windows = windows_of(nest)
+        assert not isinstance(windows, str)
+        domains = {knob.name: knob.domain for knob in self.tile_knobs(0, target)}
+        unrolls = domain(domains[f"{of.path}.unroll"], self.schedule.tiles[0].unroll)
+        found = [
+            law(one_of(of.loop, nest.parallel), of.words("loop", "the lanes of windows are channels, a parallel loop"))
+        ]
+        fitting = []
+        for lane, row in loop_pairs(nest):
+            tiles = [Tile(2, lane, 1, row, unroll) for unroll in unrolls] if row is not None else []
+            good = [tile.unroll for tile in tiles if why_not_sliding(nest, windows, tile) is None]
+            fitting += [at_loops(of, lane, row) & one_of(of.unroll, good)] if good else []
+        words = "with so many rows, or along this loop, the window cannot slide"
+        return [*found, law(any_of(fitting), of.words("unroll", words))]
+
+    def _whole_rows(self) -> list[Constraint]:
+        of, grid = TileNumbers.of(0), self._grid_space
+        return [
+            law(
+                differ(of.unroll_loop, loop) | (Var(grid.name(loop)) <= (0 if grid.loops[loop].static is None else 1)),
+                f"{grid.name(loop)} is {{{grid.name(loop)}}}; workgroups cannot divide the rows of windows",
+            )
+            for loop in grid.cut
+        ]
 
 
 def why_not_sliding(nest: Nest, windows: list[Window], tile: Tile) -> str | None:
@@ -131,9 +195,7 @@ def _tile(nest: Nest, lanes: Tile, rows: int, target: Target) -> Tile:
     weights = panel_operand(nest, tile)
     if weights is None:
         return tile
-    apart = (tile.loop, tile.unroll_loop)
-    inside = [loop for loop in nest.parallel if loop not in apart and weights.strides[loop] == Size(0)]
-    return replace(tile, inside=tuple(inside))
+    return replace(tile, inside=loops_inside(nest, tile, weights))
 
 
 def _has_filters(nest: Nest, lanes: Tile, rows: int) -> bool:

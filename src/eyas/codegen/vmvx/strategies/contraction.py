@@ -6,17 +6,18 @@ workgroup, so that a panel is read from memory once and all rows go past it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from eyas.codegen.common.analysis import Analysis
-from eyas.codegen.common.distribute import distribute_panels
+from eyas.codegen.common.distribute import distribute_panels, panel_order
 from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.panels import why_not_packed
 from eyas.codegen.common.schedule import Panels, Schedule, Tile
 from eyas.codegen.common.sizes import ONE, ZERO, Size
 from eyas.codegen.common.sizes import product as product_of_sizes
+from eyas.codegen.common.space import Knob
 from eyas.codegen.common.strategies.nests import NO_NESTS
 from eyas.codegen.common.windows import Window
 from eyas.codegen.vmvx.emit import NestEmitter
@@ -70,6 +71,36 @@ class Contraction(NestStrategy):
     def emitters(self) -> list[type[NestEmitter]]:
         return [ProductEmitter]
 
+    def cut_order(self, tiles: Sequence[Tile]) -> Sequence[int]:
+        nest = self.kernel.nests[0]
+        if nest.points is None:
+            return nest.parallel
+        return [loop for loop in panel_order(nest, tiles[0]) if loop is not None]
+
+    def lane_step(self, tile: Any) -> Any:
+        del tile
+        return _COLUMNS
+
+    def own_knobs(self, target: Target) -> list[Knob]:
+        return [
+            Knob("inside", (0, 1), "1: loops on which the weights do not depend run inside of a block of columns"),
+            Knob("panels", (0, 1), "1: weights that are constant lie in panels"),
+        ]
+
+    def own_point(self) -> dict[str, int]:
+        return {"inside": int(bool(self.schedule.tiles[0].inside)), "panels": self.schedule.panels}
+
+    def own_schedule(self, schedule: Schedule, point: Mapping[str, int]) -> Schedule:
+        (tile,) = schedule.tiles
+        stripped = without_padding(self.kernel.nests[0])
+        nest = self.kernel.nests[0] if isinstance(stripped, str) else stripped[0]
+        found = "" if tile.loop is None else product_of(nest, tile.loop, tile.unroll_loop)
+        if point["inside"] and isinstance(found, Product):
+            apart = (tile.loop, tile.unroll_loop)
+            inside = [loop for loop in nest.parallel if loop not in apart and found.right.strides[loop] == ZERO]
+            tile = replace(tile, inside=tuple(inside))
+        return replace(schedule, tiles=(tile,), panels=point["panels"])
+
     @property
     def product(self) -> Product:
         tile = self.schedule.tiles[0]
@@ -89,7 +120,7 @@ class Contraction(NestStrategy):
 
     @property
     def packable(self) -> tuple[Panels, ...]:
-        if self.is_copied:
+        if self.is_copied or not self.schedule.panels:
             return ()
         binding, (tile,) = self.product.right.storage.binding, self.schedule.tiles
         if binding is None or why_not_packed(self.kernel, self.schedule.tiles, binding):

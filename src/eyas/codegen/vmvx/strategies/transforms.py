@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from eyas.codegen.common.analysis import Analysis
-from eyas.codegen.common.distribute import distribute_transforms
+from eyas.codegen.common.distribute import distribute_transforms, transform_order
 from eyas.codegen.common.kernel import Kernel
 from eyas.codegen.common.schedule import Schedule, Tile
 from eyas.codegen.common.sizes import ONE
@@ -45,6 +46,15 @@ class Transforms(NestStrategy):
     @property
     def emitters(self) -> list[type[NestEmitter]]:
         return [TransformEmitter]
+
+    def cut_order(self, tiles: Sequence[Tile]) -> Sequence[int]:
+        transform = transform_of(self.kernel.nests[0])
+        assert transform is not None
+        return transform_order(self.kernel.nests[0], tiles[0], transform)
+
+    def may_cut(self, loop: int) -> bool:
+        transform = transform_of(self.kernel.nests[0])
+        return transform is not None and loop not in (transform.p, transform.q)
 
 
 def _tile(kernel: Kernel, transform: TileTransform) -> Tile | None:

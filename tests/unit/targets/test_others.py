@@ -8,7 +8,7 @@ import time
 import pytest
 
 from eyas.explain import others
-from eyas.explain.others import OtherPrograms
+from eyas.targets.others import OtherPrograms
 
 
 @pytest.fixture
