@@ -21,6 +21,7 @@ from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
 from eyas.frontends.onnx import foreign, prepare
 from eyas.frontends.onnx.advice import advice
+from eyas.frontends.onnx.broadcasts import align_broadcasts
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx.rewrite.integer import use_integers
 from eyas.frontends.onnx.rewrite.signs import keep_signs
@@ -95,6 +96,7 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
     prepare.set_shapes(source, dynamic_shapes or {}, prepare.example_inputs(source, args, kwargs))
     prepare.fix_implied(source)
     foreign.expand(source)
+    align_broadcasts(source)
 
     expanded: set[str] = set()
     first_error: FrontendError | None = None
