@@ -73,6 +73,7 @@ _RULES = {
     "Multinomial": "rewrite.random:multinomial",
     "Neg": "rewrite.rare:negative_integer",
     "Pad": "rewrite.index:pad",
+    "Pow": "rewrite.rare:integer_power",
     "QLinearConv": "rewrite.integer:q_linear_conv",
     "QLinearMatMul": "rewrite.integer:q_linear_mat_mul",
     "QuantizeLinear": "rewrite.quantize:quantize_linear",
