@@ -82,3 +82,16 @@ def test_a_declared_number_yields_to_the_size_that_follows_from_the_inputs():
       y = Softmax <axis = -1> (c)
     }"""
     check_text(text, (floats(1, 1, 27), floats(1, 1, 3)), (floats(1, 1, 12), floats(1, 1, 3)))
+
+
+def test_an_input_that_is_only_expanded_has_sizes_of_its_own():
+    """Recurrent states have the names of the picture's sizes in some files, and are 1 in the first call."""
+    text = """main (float[b, h, w] x, float[b, h, w] state) => (float[b, h, w] y)
+    {
+      half = Relu (x)
+      shape = Shape (half)
+      all = Expand (state, shape)
+      y = Add (half, all)
+    }"""
+    calls = [(floats(2, 4, 6), floats(*shape)) for shape in ((1, 1, 1), (2, 4, 6), (2, 1, 6))]
+    check_text(text, *calls)
