@@ -228,15 +228,13 @@ def test_dynamic_sizes_that_cannot_be_broadcast():
 
 
 @pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
-def test_dynamic_sizes_that_meet_are_equal_and_one_is_no_exception(target):
-    """What is to be broadcast has to be known when the program is compiled: as a size of 1."""
+def test_dynamic_sizes_of_one_are_broadcast_and_others_are_equal(target):
     module = two_sizes(target)
-    for sizes in ((5, 1), (1, 5)):
-        with one_error(CallError, "must be equal", "Add_0"):
-            module(*(np.ones(size, np.float32) for size in sizes))
-    for size in (1, 5):
-        given = module(np.ones(size, np.float32), np.full(size, 2, np.float32))
-        np.testing.assert_array_equal(given, np.full(size, 3, np.float32))
+    with one_error(CallError, "must be equal", "Add_0"):
+        module(np.ones(5, np.float32), np.ones(3, np.float32))
+    for sizes in ((5, 1), (1, 5), (1, 1), (5, 5)):
+        given = module(np.ones(sizes[0], np.float32), np.full(sizes[1], 2, np.float32))
+        np.testing.assert_array_equal(given, np.full(max(sizes), 3, np.float32))
 
 
 # Options

@@ -388,3 +388,22 @@ def test_branches_with_sizes_that_depend_on_data():
     x = np.float32([-3, -1, 0.5, 2, 4, 7])
     limits = (np.float32(0), np.float32(100), np.float32(-100), np.float32(3))
     check(text, *((x[:count], limit, go) for limit in limits for go in (True, False) for count in (6, 1, 0)))
+
+
+def test_a_state_that_a_step_lengthens_and_cuts_has_one_open_size():
+    """As overlapping frames are made: onnx loses the size between the two, and a file may declare its example's."""
+    text = """main (float[n] x, int64 trips) => (float[n] y)
+    {
+      go = Constant <value = bool {1}> ()
+      y = Loop <body = step (int64 i, bool c, float[5] prev) => (bool d, float[5] next) {
+        d = Identity (c)
+        more = Constant <value = float[2] {7, 8}> ()
+        long = Concat <axis = 0> (prev, more)
+        first = Constant <value = int64[1] {2}> ()
+        last = Constant <value = int64[1] {9223372036854775807}> ()
+        axis = Constant <value = int64[1] {0}> ()
+        next = Slice (long, first, last, axis)
+      }> (trips, go, x)
+    }"""
+    calls = [(np.arange(size, dtype=np.float32), np.int64(trips)) for size, trips in ((5, 2), (3, 1), (9, 0))]
+    check_text(text, *calls)

@@ -185,3 +185,26 @@ def test_pads_that_the_call_brings_may_not_cut() -> None:
     np.testing.assert_array_equal(module(x, np.array([0, 1, 2, 0])), np.pad(x, ((0, 2), (1, 0))))
     with pytest.raises(eyas.EyasError, match="a padding at node 'Pad_0' is below 0"):
         module(x, np.array([1, -2, 0, 3]))
+
+
+def test_powers_of_integers_are_exact_and_may_end_a_range():
+    """As doubles they would lose bits, and a size that is one would have no lowering."""
+    text = """main (int64[n] x, float[h, w] y, int32 d) => (int64[n] a, int32 b, int64[k] c)
+    {
+      two = Constant <value = int64 {2}> ()
+      three = Constant <value = int64 {3}> ()
+      a = Pow (x, two)
+      b = Pow (d, three)
+      size = Shape <start = 0, end = 1> (y)
+      square = Pow (size, two)
+      long = Cast <to = 7> (d)
+      many = Mul (square, long)
+      zero = Constant <value = int64 {0}> ()
+      scalar = Squeeze (many)
+      one = Constant <value = int64 {1}> ()
+      c = Range (zero, scalar, one)
+    }"""
+    large = np.array([3037000493, -3037000493, 94906267], np.int64)
+    check_text(
+        text, (large, np.zeros((3, 2), np.float32), np.int32(4)), (large[:1], np.zeros((1, 2), np.float32), np.int32(7))
+    )

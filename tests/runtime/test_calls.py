@@ -203,7 +203,7 @@ def test_errors_teach():
         ((x[:, :64], y), r"argument 0 'x': expected f32\[batch,128\], got f32\[4,64\]: dimension 1 must be 128"),
         ((x.astype(np.float64), y), "got f64.*the element type must be f32"),
         ((y, y), "it must have 2 dimensions"),
-        ((x, y[:2]), r"dimension 0 \(batch\) must be 4, as in an earlier argument"),
+        ((x, y[:2]), r"dimension 0 \(batch\) must be 4, as in an earlier argument \(dimension 0 of 'x'\)"),
         ((x[:1], y), r"dimension 0 \(batch\) must be at least 2"),
         ((np.zeros((10, 128), np.float32), y), r"dimension 0 \(batch\) must be at most 8"),
         ((x[:3], y), r"dimension 0 \(batch\) must be a multiple of 2"),

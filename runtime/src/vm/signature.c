@@ -45,12 +45,21 @@ static eyas_status_t wrong_arg(const eyas_signature_t* s, uint32_t index, const 
                           index, spec->name, expected.data, got.data, why);
 }
 
+// Where a symbol stands first, which is what bound it.
+static void first_place(const eyas_signature_t* s, int64_t symbol, uint32_t* arg, uint32_t* dim) {
+  for (*arg = 0;; ++*arg) {
+    for (*dim = 0; *dim < s->args[*arg].rank; ++*dim) {
+      if (s->args[*arg].dims[*dim] == symbol) return;
+    }
+  }
+}
+
 static eyas_status_t check_symbol(const eyas_signature_t* s, uint32_t index,
                                   const eyas_tensor_t* arg, uint32_t dim, int64_t* bound) {
   uint32_t symbol = (uint32_t)(-2 - s->args[index].dims[dim]);
   const eyas_symbol_t* rule = &s->symbols[symbol];
   int64_t value = arg->dims[dim];
-  char why[256];
+  char why[384];
   if (bound[symbol] < 0) {
     bound[symbol] = value;
     if (value >= rule->min && value <= rule->max && value % rule->multiple == 0) return NULL;
@@ -67,8 +76,13 @@ static eyas_status_t check_symbol(const eyas_signature_t* s, uint32_t index,
     return wrong_arg(s, index, arg, why);
   }
   if (bound[symbol] == value) return NULL;
-  snprintf(why, sizeof(why), "dimension %u (%s) must be %lld, as in an earlier argument", dim,
-           rule->name, (long long)bound[symbol]);
+  uint32_t first_arg = 0, first_dim = 0;
+  first_place(s, s->args[index].dims[dim], &first_arg, &first_dim);
+  snprintf(
+      why, sizeof(why),
+      "dimension %u (%s) must be %lld, as in an earlier argument (dimension %u of '%.64s'); if "
+      "they may differ, give it a name of its own when compiling (dynamic_shapes)",
+      dim, rule->name, (long long)bound[symbol], first_dim, s->args[first_arg].name);
   return wrong_arg(s, index, arg, why);
 }
 

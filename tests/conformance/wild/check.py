@@ -26,7 +26,16 @@ from tests.conformance.wild.engines import arrays, reference
 import eyas
 from eyas.errors import EyasError, FrontendError, UnsupportedOpError
 
-FILES = ("cases_audio", "cases_vision", "cases_text", "cases_tflite", "cases_tfjs", "cases_torch", "cases_classical")
+FILES = (
+    "cases_audio",
+    "cases_vision",
+    "cases_text",
+    "cases_tflite",
+    "cases_tfjs",
+    "cases_torch",
+    "cases_classical",
+    "cases_more",
+)
 # Blocks that take turns; long models are timed less often.
 _TURNS, _SECONDS = 7, 4.0
 

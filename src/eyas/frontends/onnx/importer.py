@@ -21,11 +21,13 @@ from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
 from eyas.frontends.onnx import foreign, prepare
 from eyas.frontends.onnx.advice import advice
+from eyas.frontends.onnx.broadcasts import align_broadcasts
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx.rewrite.integer import use_integers
 from eyas.frontends.onnx.rewrite.signs import keep_signs
 from eyas.frontends.onnx.simplify import simplify
 from eyas.frontends.onnx.subgraphs import all_nodes, subgraphs
+from eyas.frontends.onnx.symbolic.labels import separate_labels
 from eyas.frontends.onnx.symbolic.settle import compute_sizes, is_open
 from eyas.frontends.onnx.trial import try_lowering
 from eyas.frontends.onnx.types import hold_as_bytes
@@ -92,9 +94,11 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
     prepare.normalize(source)
     prepare.check_operators(source, foreign.is_known)
     prepare.modernize(source)
+    separate_labels(source)
     prepare.set_shapes(source, dynamic_shapes or {}, prepare.example_inputs(source, args, kwargs))
     prepare.fix_implied(source)
     foreign.expand(source)
+    align_broadcasts(source)
 
     expanded: set[str] = set()
     first_error: FrontendError | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -216,7 +216,7 @@ class _Reader:
         )
         inputs = self._indices(graph.InputsAsNumpy(), graph.InputsLength(), len(tensors), 0)
         outputs = self._indices(graph.OutputsAsNumpy(), graph.OutputsLength(), len(tensors), 0)
-        return SubgraphRecord(_text(graph.Name()), tensors, inputs, outputs, operators)
+        return SubgraphRecord(_text(graph.Name()), _signed_weights(tensors, operators), inputs, outputs, operators)
 
     def _indices(self, numbers: Any, count: int, tensors: int, least: int) -> tuple[int, ...]:
         found = tuple(int(number) for number in numbers) if count else ()
@@ -328,6 +328,26 @@ class _Reader:
             maps.append({_text(pair.Name()): int(pair.TensorIndex()) for pair in pairs})
             self._indices(list(maps[-1].values()), len(maps[-1]), len(subgraphs[index].tensors), 0)
         return SignatureRecord(key, index, *maps)
+
+
+# Operators whose weights may be bytes beside inputs that are real.
+_WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+
+def _signed_weights(
+    tensors: tuple[TensorRecord, ...], operators: tuple[OperatorRecord, ...]
+) -> tuple[TensorRecord, ...]:
+    """Weights beside real inputs are signed: converters of old wrote uint8 with a zero point of 0 for them."""
+    made = list(tensors)
+    for op in operators:
+        if op.name not in _WEIGHTED or min(op.inputs[:2], default=-1) < 0 or len(op.inputs) < 2:
+            continue
+        given, weights = tensors[op.inputs[0]], tensors[op.inputs[1]]
+        found, read = weights.quantization, weights.read
+        if given.kind == "FLOAT32" and weights.kind == "UINT8" and found is not None and read is not None:
+            if not np.any(found.zero):
+                made[op.inputs[1]] = replace(weights, kind="INT8", read=lambda read=read: read().view(np.int8))
+    return tuple(made)
 
 
 def _unpack(data: np.ndarray, kind: str, count: int) -> np.ndarray:

@@ -17,6 +17,8 @@ from onnx import helper
 from eyas.errors import UnsupportedOpError
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
 from eyas.frontends.onnx.subgraphs import FINAL_LOOP, all_graphs, own_results
+from eyas.frontends.onnx.symbolic import expressions as ex
+from eyas.frontends.onnx.symbolic.values import Value
 from eyas.frontends.onnx.types import DOMAIN
 
 _LAST = np.iinfo(np.int64).max
@@ -163,9 +165,28 @@ def infer_body(body: onnx.GraphProto, inputs: Sequence[onnx.TypeProto | None], b
     model = helper.make_model(graph, opset_imports=b.opsets)
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     types = {value.name: value.type for value in [*inferred.value_info, *inferred.input, *inferred.output]}
+    if any(_is_vague(types[value.name]) for value in body.output):
+        known = b.known_of(model)
+        for value in body.output:
+            _complete(types[value.name].tensor_type, known.get(value.name))
     for value in body.output:
         _believe(types[value.name].tensor_type, value.type.tensor_type)
     return types
+
+
+def _is_vague(type_: onnx.TypeProto) -> bool:
+    return any(not dim.HasField("dim_value") for dim in type_.tensor_type.shape.dim)
+
+
+def _complete(inferred: onnx.TypeProto.Tensor, known: Value | None) -> None:
+    """Sizes through arithmetic that onnx does not do: what a concatenation adds and a slice takes away."""
+    if known is None or known.shape is None or len(known.shape) != len(inferred.shape.dim):
+        return
+    for dim, size in zip(inferred.shape.dim, known.shape, strict=True):
+        if isinstance(size, int):
+            dim.dim_value = size
+        elif not dim.HasField("dim_value") and ex.is_dimension(size):
+            dim.dim_param = str(size)
 
 
 def _believe(inferred: onnx.TypeProto.Tensor, declared: onnx.TypeProto.Tensor) -> None:

@@ -77,6 +77,24 @@ def negative_integer(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [b.add("Sub", b.constant(0, kind), node.input[0])]
 
 
+def integer_power(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """The importer raises integers as f64, which loses all but 53 bits, and keeps sizes from being read back. Small
+    powers are products."""
+    kind, exponent = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0])), b.value_of(node.input[1])
+    rank = b.rank_of(node.input[0])
+    if kind.kind not in "iu" or exponent is None or exponent.size != 1 or rank is None or exponent.ndim > rank:
+        return None
+    times = float(exponent.reshape(()))
+    if times not in range(1, 9):
+        return None
+    result = ""
+    for bit in f"{int(times):b}":
+        result = b.add("Mul", result, result) if result else ""
+        if bit == "1":
+            result = b.add("Mul", result, node.input[0]) if result else node.input[0]
+    return [result if result != node.input[0] else b.add("Identity", result)]
+
+
 def extreme(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Max and Min of floats: NaN in any operand is the result; the importer misses it in the first."""
     kind = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))

@@ -8,7 +8,8 @@ rules compute them in the graph (`sizes.py`).
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from eyas.frontends.onnx.file import OnnxModel, is_large
 from eyas.frontends.onnx.prepare import describe_node
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, subgraphs
 from eyas.frontends.onnx.symbolic.interpret import interpret
+from eyas.frontends.onnx.symbolic.values import Value
 
 Rule = Callable[[onnx.NodeProto, "Builder"], "Sequence[str] | None"]
 
@@ -73,6 +75,7 @@ _RULES = {
     "Multinomial": "rewrite.random:multinomial",
     "Neg": "rewrite.rare:negative_integer",
     "Pad": "rewrite.index:pad",
+    "Pow": "rewrite.rare:integer_power",
     "QLinearConv": "rewrite.integer:q_linear_conv",
     "QLinearMatMul": "rewrite.integer:q_linear_mat_mul",
     "QuantizeLinear": "rewrite.quantize:quantize_linear",
@@ -272,6 +275,10 @@ class Builder:
         """Whether the elements of a value follow from sizes of the model's inputs."""
         value = interpret(self._model).values.get(name)
         return value is not None and value.elements is not None
+
+    def known_of(self, proto: onnx.ModelProto) -> Mapping[str, Value]:
+        """What is known of the values of a part of the model that is a model of its own."""
+        return interpret(replace(self._model, proto=proto)).values
 
     def times(self, size: int | str, factor: int) -> int | str:
         """A size, which may be open, times a number."""

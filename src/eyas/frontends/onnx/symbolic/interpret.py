@@ -55,6 +55,7 @@ class _Walk:
         self.names: dict[ex.Poly, str] = {}
         self.polys: dict[str, ex.Poly] = {}
         self.tensors: dict[str, TensorProto] = {}
+        self.free = _open_dims(model)
 
     def enter(self, graph: onnx.GraphProto) -> None:
         constants = {tensor.name for tensor in graph.initializer}
@@ -101,7 +102,11 @@ class _Walk:
         return tuple(result)
 
     def settled(self, name: str, value: Value, told: onnx.TypeProto | None) -> Value:
-        """What was found, completed by what the graph says: the numbers in its types, and names for the rest."""
+        """What was found, completed by what the graph says: the numbers in its types, and names for the rest.
+
+        A size that follows from open dimensions of the inputs stays: exporters write the number of their example beside
+        it, which another call's size contradicts.
+        """
         if told is None or told.WhichOneof("value") != "tensor_type":
             return value
         tensor = told.tensor_type
@@ -113,7 +118,8 @@ class _Walk:
         dims = list(value.shape)
         if len(dims) == len(tensor.shape.dim):
             for at, dim in enumerate(tensor.shape.dim):
-                if dim.HasField("dim_value") and not isinstance(dims[at], int):
+                size = dims[at]
+                if dim.HasField("dim_value") and not isinstance(size, int) and not ex.dims_in(size) <= self.free:
                     dims[at] = dim.dim_value
         return replace(value, data_type=data_type, shape=tuple(dims))
 
@@ -256,6 +262,19 @@ class _Walk:
         dims: list[ex.Integer | None] = [None] if rows else []
         dims += [size if ex.dims_in(size) <= outside else None for size in value.shape]
         return Value(value.data_type, self.filled(name, dims))
+
+
+def _open_dims(model: OnnxModel) -> set[str]:
+    """The names of the dimensions that a caller chooses."""
+    graph = model.proto.graph
+    constants = {tensor.name for tensor in graph.initializer}
+    return {
+        dim.dim_param or f"{value.name}_dim{at}"
+        for value in graph.input
+        if value.name not in constants
+        for at, dim in enumerate(value.type.tensor_type.shape.dim)
+        if not dim.HasField("dim_value")
+    }
 
 
 def _constant(tensor: TensorProto) -> Value:

