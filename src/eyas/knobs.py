@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from eyas.errors import UsageError
@@ -81,6 +83,19 @@ def specs_folder() -> Path | None:
 def compiles_in_process() -> bool:
     """EYAS_COMPILE_IN_PROCESS=1: LLVM runs in this process, for debuggers; nothing then contains its death."""
     return os.environ.get("EYAS_COMPILE_IN_PROCESS", "").strip().lower() not in ("", *_OFF)
+
+
+@contextmanager
+def compiling_in_process() -> Iterator[None]:
+    """The same for a while, in a process that is itself the one that may die of it."""
+    before = os.environ.get("EYAS_COMPILE_IN_PROCESS")
+    os.environ["EYAS_COMPILE_IN_PROCESS"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["EYAS_COMPILE_IN_PROCESS"]
+        if before is not None:
+            os.environ["EYAS_COMPILE_IN_PROCESS"] = before
 
 
 def planted_death() -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from eyas.dialects import codegen, flow
 from eyas.errors import CompileError
 from eyas.ir import clone_into
 from eyas.ir.walk import find_ops
+from eyas.knobs import compiling_in_process
 from eyas.module import container
 from eyas.module.program import Parameter
 from eyas.module.variants import Variant
@@ -94,15 +94,8 @@ class Maker:
             if schedule is not None:
                 function.attributes[codegen.STRATEGY] = _parse(schedule)
             compilation = Compilation.of(copy, Options(Target.parse(small.target), small.disabled), _services())
-            before = os.environ.get("EYAS_COMPILE_IN_PROCESS")
-            os.environ["EYAS_COMPILE_IN_PROCESS"] = "1"  # this process is the one that may die of it
-            try:
+            with compiling_in_process():
                 compilation.run([Phase.HAL, Phase.CODEGEN, Phase.VM])
-            finally:
-                if before is None:
-                    del os.environ["EYAS_COMPILE_IN_PROCESS"]
-                else:
-                    os.environ["EYAS_COMPILE_IN_PROCESS"] = before
             return replace(_finish(compilation, small), seconds=time.perf_counter() - begin)
 
     def _parsed(self, small: Small) -> ImportedProgram:
