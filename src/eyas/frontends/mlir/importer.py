@@ -10,10 +10,13 @@ from eyas.errors import FrontendError, UsageError
 from eyas.frontends.contract import finish, keep_early_text, lower
 from eyas.frontends.functions import make_private, public_functions, select_main, signature_of
 from eyas.frontends.stablehlo import lower_stablehlo, parse_stablehlo
-from eyas.ir import mlir
+from eyas.ir import PassPipeline, mlir
 from eyas.module.trees import CallTree, flat_results
+from eyas.passes.input.hide_constants import HideConstants
+from eyas.passes.input.match_scalars import MatchScalars
 from eyas.program.program import ImportedProgram, Source, count_ops
 
+ONNX_TO_TORCH = "func.func(convert-torch-onnx-to-torch)"
 TORCH_TO_LINALG = (
     "torchdynamo-export-to-torch-backend-pipeline{ extra-library=},"
     "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
@@ -65,7 +68,11 @@ def _import_module(module: mlir.Module, description: str) -> ImportedProgram:
     dialects = {name.partition(".")[0] for name in count_ops(module.operation)}
     early_text = keep_early_text(module) if dialects & {"torch", "stablehlo", "chlo", "tosa"} else None
     if "torch" in dialects:
-        lower(module, ONNX_TO_LINALG if _has_onnx(module) else TORCH_TO_LINALG)
+        onnx = _has_onnx(module)
+        if onnx:
+            lower(module, ONNX_TO_TORCH)
+        PassPipeline((MatchScalars(),) if onnx else (MatchScalars(), HideConstants())).run(module)
+        lower(module, ONNX_TO_LINALG if onnx else TORCH_TO_LINALG)
     elif dialects & {"stablehlo", "chlo"}:
         lower_stablehlo(module)
     elif "tosa" in dialects:

@@ -52,12 +52,14 @@ from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.convert_trees import OPERATOR as TREES
 from eyas.passes.input.convert_trees import ConvertTrees
 from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
+from eyas.passes.input.match_scalars import MatchScalars
 from eyas.passes.input.order_nans import OrderNans
 from eyas.passes.input.place_maxima import PlaceMaxima
 from eyas.program.literals import bits_of_bytes, by_name, by_value, literal
 from eyas.program.parameters import Parameter
 from eyas.program.program import Argument, ImportedProgram, Signature, Source
 
+TO_TORCH = "func.func(convert-torch-onnx-to-torch)"
 TO_TORCH_BACKEND = (
     "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
     + ",".join((*OPERATORS, CHECK, PRODUCT, RANDOM, RECURRENCE, SET_ROW, SIZE, TREES))
@@ -65,7 +67,9 @@ TO_TORCH_BACKEND = (
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
-# Between the two: what upstream's lowering to linalg does wrong, or does not know.
+# What upstream must not see while it brings ops of torch into its contract.
+BEFORE = PassPipeline((MatchScalars(),))
+# Between that and linalg: what upstream's lowering to linalg does wrong, or does not know.
 BETWEEN = PassPipeline(
     (
         ConvertSizes(),
@@ -161,7 +165,9 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
     risk = prepare.find_risk(source)
     try:
         if carefully or risk:
-            try_lowering(module, (TO_TORCH_BACKEND, str(BETWEEN), TO_LINALG))
+            try_lowering(module, (TO_TORCH, str(BEFORE), TO_TORCH_BACKEND, str(BETWEEN), TO_LINALG))
+        lower(module, TO_TORCH)
+        BEFORE.run(module)
         lower(module, TO_TORCH_BACKEND)
         BETWEEN.run(module)
         lower(module, TO_LINALG)

@@ -49,7 +49,9 @@ from eyas.passes.input.convert_recurrences import ConvertRecurrences
 from eyas.passes.input.convert_row_updates import ConvertRowUpdates
 from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
 from eyas.passes.input.convert_type_operators import ConvertTypeOperators
+from eyas.passes.input.hide_constants import HideConstants
 from eyas.passes.input.hold_small_types import HoldSmallTypes
+from eyas.passes.input.match_scalars import MatchScalars
 from eyas.passes.input.order_nans import OrderNans
 from eyas.passes.input.place_maxima import PlaceMaxima
 from eyas.program.program import EntryPoint, ImportedProgram, Source
@@ -59,8 +61,16 @@ TO_TORCH_BACKEND = (
 )
 TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
 
-# Upstream takes no operators that it does not know, such as ours.
-BEFORE = (ConvertTypeOperators(), ConvertLinearAlgebra(), ConvertRecurrences(), ConvertChecks(), ConvertRandom())
+# Upstream takes no operators that it does not know, such as ours, and no comparisons of constants of another kind.
+BEFORE = (
+    ConvertTypeOperators(),
+    ConvertLinearAlgebra(),
+    ConvertRecurrences(),
+    ConvertChecks(),
+    ConvertRandom(),
+    MatchScalars(),
+    HideConstants(),
+)
 # Between the two: what upstream's lowering to linalg does wrong, or does not know.
 BETWEEN = (ConvertRowUpdates(), ConvertDynamicViews(), ConvertTorchControlFlow())
 
