@@ -4,17 +4,14 @@ a point is in a space just if the compiler takes the schedule that it stands for
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
-sys.path.insert(0, str(Path(__file__).parent))
 
-from programs import PROGRAMS
+from tests.schedules.programs import PROGRAMS
 from torch_mlir import ir as mlir
 
 from eyas.codegen.backends import backend_of

@@ -87,10 +87,10 @@ def command(
     workers: Annotated[str, typer.Option(help="Processes that compile: a number, or `ray`. [default: CPUs]")] = "",
     json: Annotated[bool, typer.Option("--json", help="All that was found as JSON.")] = False,
 ) -> None:
-    """Find faster schedules for the dispatches of a model, and write them to a tuning spec.
+    """Find faster schedules for a model, by trying them.
 
-    `eyas compile MODEL --tuning-spec SPEC` uses it. Each candidate is compared with plain loops before it is timed;
-    trials are kept, and a session that was stopped goes on with --resume.
+    They are written to a tuning spec, which `eyas compile MODEL --tuning-spec SPEC` uses. Each candidate is compared
+    with plain loops before it is timed; trials are kept, and a session that was stopped goes on with --resume.
     """
     paths = models or []
     if merge:
