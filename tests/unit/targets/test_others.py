@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from eyas.explain import others
+from eyas.targets import others
 from eyas.targets.others import OtherPrograms
 
 
