@@ -178,6 +178,7 @@ def test_what_is_written_beside_a_result(monkeypatch):
         return canvas
 
     monkeypatch.setattr(gate, "draw_canvas", touched)
+    runner._calls.clear()  # arguments that were drawn before
     number, reason = runner.check("it")
     assert CHECKS[number].entry == "canvas" and "2 bytes before its result" in reason
 

@@ -27,7 +27,8 @@ SCHEDULES = {
     " unroll_loop = 0, unroll = 2}]}",
     "vmvx": '"contraction", {grid = [{loop = 0, tile = 16}], tiles = [{loop = 1, width = 16, unroll_loop = 0,'
     " unroll = 8}]}",
-    "vulkan": '"contraction", {column_points = 2, columns = 8, depth = 4, row_points = 2, slices = 1, threads = 32}',
+    "vulkan": '"contraction", {column_points = 2, columns = 8, depth = 4, lanes = 1, row_points = 2, slices = 1,'
+    " threads = 32}",
 }
 
 
