@@ -208,3 +208,15 @@ def test_powers_of_integers_are_exact_and_may_end_a_range():
     check_text(
         text, (large, np.zeros((3, 2), np.float32), np.int32(4)), (large[:1], np.zeros((1, 2), np.float32), np.int32(7))
     )
+
+
+def test_joining_nothing():
+    """Operands that are empty along the axis, of which the other sizes are open."""
+    text = """main (float[n, 4, m] x, float[n, 0, m] none) => (float[n, 4, m] a, float[n, 0, m] b, float[n, m, 0] c)
+    {
+      a = Concat <axis = 1> (none, x, none)
+      b = Concat <axis = -2> (none, none)
+      turned = Transpose <perm = [0, 2, 1]> (none)
+      c = Concat <axis = 2> (turned, turned, turned)
+    }"""
+    check_text(text, *((floats(n, 4, m), floats(n, 0, m)) for n, m in ((2, 3), (1, 1), (5, 7))))

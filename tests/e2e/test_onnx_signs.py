@@ -176,3 +176,25 @@ def test_floats_become_integers(source):
     wanted = [x.astype(to) for to in TYPES[:4]] + [larger.astype(to) for to in TYPES[1:4]]
     for got, want in zip(results, wanted, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("count", [3, 700])  # as values in the program, and as a parameter
+@pytest.mark.parametrize(
+    "source,to", [("int16", "uint16"), ("int32", "uint32"), ("uint8", "int8"), ("int64", "uint64")]
+)
+def test_constants_of_another_sign(count, source, to):
+    bounds = np.iinfo(source)
+    values = np.random.default_rng(count).integers(bounds.min, bounds.max, count, source, endpoint=True)
+    kinds = [helper.np_dtype_to_tensor_dtype(np.dtype(kind)) for kind in (source, to)]
+    nodes = [helper.make_node("Cast", ["c"], ["y"], to=kinds[1]), helper.make_node("Neg", ["x"], ["z"])]
+    outputs = [helper.make_tensor_value_info("y", kinds[1], [count]), helper.make_tensor_value_info("z", 1, [2])]
+    graph = helper.make_graph(
+        nodes,
+        "cast",
+        [helper.make_tensor_value_info("x", 1, [2])],
+        outputs,
+        [onnx.numpy_helper.from_array(values, "c")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
+    got, _ = eyas.compile(model)(np.ones(2, np.float32))
+    np.testing.assert_array_equal(got, values.astype(to))

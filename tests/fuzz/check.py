@@ -66,7 +66,9 @@ def _attempt(graph: Graph) -> tuple[str, str, int, int]:
             return "invalid", _one_line(error), 0, 0
         return "failed", f"{type(error).__name__}: {_one_line(error)}", 0, 0
     except Exception as error:
-        return "failed", f"{type(error).__name__}: {_one_line(error)}", 0, 0
+        # Of programs that are passed as the text that JAX writes.
+        kind = "invalid" if type(error).__name__ == "InconclusiveDimensionOperation" else "failed"
+        return kind, f"{type(error).__name__}: {_one_line(error)}", 0, 0
     return _call(graph, module)
 
 

@@ -44,6 +44,10 @@ def _attention(args, k):
     # A weight may be rounded to zero, and zero times infinity is NaN.
     vanishing = (weights.value - weights.errors() <= SMALLEST_NORMAL[value.dtype]).astype(float)
     doubtful = np.matmul(vanishing, (~np.isfinite(value.value)).astype(float)) > 0
+    # Sums may be divided by the sum of weights at the end, and overflow before.
+    with np.errstate(all="ignore"):
+        most = np.abs(value.value).sum(-2, keepdims=True)
+    doubtful |= most > LARGEST[value.dtype]
     return Shadow(made.value, np.where(doubtful, INFINITY, made.errors()), made.dtype)
 
 

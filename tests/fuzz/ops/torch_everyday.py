@@ -30,10 +30,19 @@ _BINARY = (
     *("add", "sub", "mul", "div", "maximum", "minimum", "fmax", "fmin", "remainder", "fmod", "floor_divide", "pow"),
     *("eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or"),
     *("logical_xor", "bitwise_left_shift", "bitwise_right_shift", "atan2", "hypot", "copysign", "nextafter", "gcd"),
-    *("lcm", "logaddexp", "logaddexp2", "heaviside", "xlogy", "ldexp", "float_power", "rsub", "isclose"),
+    *("lcm", "logaddexp", "logaddexp2", "heaviside", "xlogy", "float_power", "rsub", "isclose"),
 )
 for _name in _BINARY:
     row(f"any_{_name}", _pair(SIGNLESS), lambda a, k, name=_name: getattr(torch, name)(a[0], a[1]))
+
+
+def _scaled(args, attrs):
+    """torch takes the last 32 bits of an exponent for all of it."""
+    x, exponent = args
+    return torch.ldexp(x, exponent.clamp(-1000, 1000) if exponent.dtype == torch.int64 else exponent)
+
+
+row("any_ldexp", _pair(SIGNLESS), _scaled)
 for _mode in ("trunc", "floor"):
     row(f"div_{_mode}", _pair(SIGNLESS), lambda a, k, mode=_mode: torch.div(a[0], a[1], rounding_mode=mode))
 

@@ -7,8 +7,10 @@ second are those of sizes from 1, and a call with 0 is refused.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,9 +19,18 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.value_ranges import ValueRanges
 
+aten = torch.ops.aten
+
+
+_VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
+
 
 def cancel_factors(program: torch.export.ExportedProgram) -> None:
-    """Replaces a quotient of a product by its own factors by the other factors."""
+    """Replaces a quotient of a product by its own factors by the other factors, and so the rest (-1) of a view, which
+    the importer divides for.
+
+        view(%x: [n, 8, m], [%n, -1])  becomes  view(%x, [%n, 8 * sym_size(%x, 2)])
+    """
     for module in program.graph_module.modules():
         if not isinstance(module, fx.GraphModule):
             continue
@@ -28,46 +39,97 @@ def cancel_factors(program: torch.export.ExportedProgram) -> None:
             if rest is not None:
                 node.replace_all_uses_with(_product(node, rest))
                 module.graph.erase_node(node)
+        for view in _VIEWS:
+            for node in list(module.graph.find_nodes(op="call_function", target=view)):
+                _name_rest(node)
 
 
-def _factors(value: Any) -> Iterator[Any]:
-    if isinstance(value, fx.Node) and value.op == "call_function" and value.target is operator.mul:
+def _name_rest(node: fx.Node) -> None:
+    source, sizes = node.args
+    value = source.meta.get("val") if isinstance(source, fx.Node) else None
+    if not (isinstance(value, torch.Tensor) and isinstance(sizes, (list, tuple)) and -1 in sizes):
+        return
+    place = list(sizes).index(-1)
+    given = [size for at, size in enumerate(sizes) if at != place]
+    if all(isinstance(size, int) for size in given):
+        return
+    have = [_Size(source, dim) if isinstance(size, torch.SymInt) else size for dim, size in enumerate(value.shape)]
+    rest = _without(have, [factor for size in given for factor in _factors(size)])
+    if rest is not None:
+        node.update_arg(1, [*sizes[:place], _product(node, rest), *sizes[place + 1 :]])
+
+
+@dataclass(frozen=True)
+class _Size:
+    """An open size of a tensor, for which the program may have no node yet."""
+
+    source: fx.Node
+    dim: int
+
+    @property
+    def value(self) -> Any:
+        return self.source.meta["val"].shape[self.dim]
+
+    def node_before(self, node: fx.Node) -> fx.Node:
+        with node.graph.inserting_before(node):
+            made = node.graph.call_function(aten.sym_size.int, (self.source, self.dim))
+        made.meta["val"] = self.value
+        return made
+
+
+_Factor = int | fx.Node | _Size
+
+
+def _factors(value: Any) -> Iterator[_Factor]:
+    target = value.target if isinstance(value, fx.Node) and value.op == "call_function" else None
+    if target is operator.mul:
         for argument in value.args:
             yield from _factors(argument)
-    elif value != 1:
+    elif target in (operator.pow, pow) and isinstance(value.args[1], int) and value.args[1] > 0:
+        yield from [factor for factor in _factors(value.args[0]) for _ in range(value.args[1])]
+    else:
         yield value
 
 
 def _without(factors: list[Any], taken: list[Any]) -> list[Any] | None:
     """What is left of the factors, or None if some of `taken` are not among them."""
+    number, divisor = (math.prod(one for one in all_ if isinstance(one, int)) for all_ in (factors, taken))
+    if divisor == 0 or number % divisor:
+        return None
+    left = [one for one in factors if not isinstance(one, int)]
     for one in taken:
-        place = next((at for at, other in enumerate(factors) if _is_same(one, other)), None)
+        if isinstance(one, int):
+            continue
+        place = next((at for at, other in enumerate(left) if _expression(one) == _expression(other)), None)
         if place is None:
             return None
-        del factors[place]
-    return factors
+        del left[place]
+    return left if number == divisor else [*left, number // divisor]
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    return _expression(one) == _expression(other)
-
-
-def _expression(factor: Any) -> Any:
-    value = factor.meta.get("val") if isinstance(factor, fx.Node) else factor
+def _expression(factor: _Factor) -> Any:
+    value = _value(factor)
     return value.node.expr if isinstance(value, torch.SymInt) else factor
 
 
-def _product(node: fx.Node, factors: list[Any]) -> Any:
-    made: Any = 1
+def _value(factor: _Factor) -> Any:
+    if isinstance(factor, _Size):
+        return factor.value
+    return factor.meta.get("val") if isinstance(factor, fx.Node) else factor
+
+
+def _product(node: fx.Node, factors: list[_Factor]) -> Any:
+    made: Any = None
     for factor in factors:
-        if made == 1:
-            made = factor
+        here = factor.node_before(node) if isinstance(factor, _Size) else factor
+        if made is None:
+            made = here
             continue
-        value = operator.mul(*(one.meta["val"] if isinstance(one, fx.Node) else one for one in (made, factor)))
+        value = operator.mul(_value(made), _value(here))
         with node.graph.inserting_before(node):
-            made = node.graph.call_function(operator.mul, (made, factor))
+            made = node.graph.call_function(operator.mul, (made, here))
         made.meta["val"] = value
-    return made
+    return 1 if made is None else made
 
 
 def exclude_zeros(program: torch.export.ExportedProgram, exported: torch.export.ExportedProgram) -> None:

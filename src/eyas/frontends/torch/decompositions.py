@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 import torch._export.utils
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
@@ -266,7 +267,9 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
 
 
 def power(x: Tensor, exponent: float) -> Tensor:
-    """Small whole exponents as products, square roots as such."""
+    """Small whole exponents as products, square roots as such. The exponent of an f16 is rounded to f16: 1e-9 is 0."""
+    if x.dtype == torch.float16 and isinstance(exponent, float) and float(np.float16(exponent)) != exponent:
+        return torch.pow(x, float(np.float16(exponent)))
     if exponent in (2, 3, 4) and (x.is_floating_point() or (x.is_complex() and isinstance(exponent, int))):
         square = x * x
         return square if exponent == 2 else square * x if exponent == 3 else square * square

@@ -20,6 +20,15 @@ _AVERAGES = (
     aten.mean.default,
     aten.mean.dim,
 )
+_HALVES = {torch.float16, torch.bfloat16}
+_COMPARISONS_OF_TENSORS = (
+    aten.eq.Tensor,
+    aten.ge.Tensor,
+    aten.gt.Tensor,
+    aten.le.Tensor,
+    aten.lt.Tensor,
+    aten.ne.Tensor,
+)
 _COMPARISONS = (
     aten.eq.Scalar,
     aten.ge.Scalar,
@@ -36,7 +45,6 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.cat.default: _joined(aten.cat.default),
         aten.clamp.default: clamp,
         aten.elu.default: elu,
-        aten.eq.Tensor: equal,
         aten.full.default: fill,
         aten.full_like.default: fill_like,
         aten.hardtanh.default: bound,
@@ -54,6 +62,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.where.self: choose,
         **{op: _in_f32(op) for op in _AVERAGES},
         **{op: _with_number(op) for op in _COMPARISONS},
+        **{op: _of_halves(op) for op in _COMPARISONS_OF_TENSORS},
     }
 
 
@@ -77,6 +86,17 @@ def _with_number(op: Any) -> Callable[..., Any]:
         if to.is_complex or (to == x.dtype and type(number) is kind):
             return NotImplemented
         return op(x.to(to), kind(number))
+
+    return decomposition
+
+
+def _of_halves(op: Any) -> Callable[..., Any]:
+    """The importer compares f16 with bf16 as one of them, where torch compares both as f32."""
+
+    def decomposition(one: Any, other: Any) -> Any:
+        if isinstance(one, Tensor) and isinstance(other, Tensor) and {one.dtype, other.dtype} == _HALVES:
+            return op(one.float(), other.float())
+        return equal(one, other) if op is aten.eq.Tensor else NotImplemented
 
     return decomposition
 

@@ -2,11 +2,12 @@
 
 A number may stand where a tensor belongs, as in `size - x`: there it becomes a tensor without dimensions, of the type
 that torch gives it beside the other operands. And torch has functions of Python for some of what it does with numbers,
-where the importer knows operators.
+where the importer knows operators. A number that torch has found out meanwhile is that constant.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -26,10 +27,42 @@ def prepare_numbers(program: torch.export.ExportedProgram) -> None:
     for module in program.graph_module.modules():
         if isinstance(module, fx.GraphModule):
             for node in list(module.graph.nodes):
-                if node.op == "call_function":
+                if node.op == "call_function" and not _settle(module.graph, node):
                     _name_operator(node)
                     _hold_numbers(module.graph, node)
+                    _multiply(module.graph, node)
             module.recompile()
+
+
+def _settle(graph: fx.Graph, node: fx.Node) -> bool:
+    """Arithmetic whose result is known goes."""
+    number = node.meta.get("val")
+    if isinstance(node.target, OpOverload) or not isinstance(number, (bool, int, float)):
+        return False
+    if getattr(node.target, "__module__", None) not in ("_operator", "builtins", "math"):
+        return False
+    node.replace_all_uses_with(number)  # pyright: ignore[reportArgumentType]
+    graph.erase_node(node)
+    return True
+
+
+_MOST_FACTORS = 16
+
+
+def _multiply(graph: fx.Graph, node: fx.Node) -> None:
+    """A power of a whole number is a product."""
+    if node.target not in (operator.pow, pow) or not all(_is_whole(argument) for argument in node.args):
+        return
+    base, exponent = node.args[:2]
+    if not isinstance(exponent, int) or not 1 <= exponent <= _MOST_FACTORS:
+        return
+    product = base
+    with graph.inserting_before(node):
+        for _ in range(exponent - 1):
+            product = graph.call_function(operator.mul, (product, base))
+            product.meta = dict(node.meta)
+    node.replace_all_uses_with(product)  # pyright: ignore[reportArgumentType]
+    graph.erase_node(node)
 
 
 def _name_operator(node: fx.Node) -> None:

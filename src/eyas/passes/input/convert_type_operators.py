@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch_mlir.dialects import arith
+from torch_mlir.dialects import arith, linalg
 
 from eyas.ir import Pass, mlir, small_types
-from eyas.ir.structured import elementwise
+from eyas.ir.structured import elementwise, empty_like
+from eyas.ir.walk import defining_op
 from eyas.passes.input.torch_values import (
     builtin_type,
     find_operators,
@@ -48,7 +49,14 @@ def _convert(op: mlir.Operation) -> None:
     result = builtin_type(op.results[0].type)
     assert result is not None, op
     wanted = result.element_type
-    replace_by_tensor(op, elementwise(to_tensor(op.operands[0]), wanted, lambda value: _scalar(op, value, wanted)))
+    source = to_tensor(op.operands[0])
+    given = defining_op(op.operands[0])
+    if source.type == result and given is not None and given.name == "torch.vtensor.literal":
+        # Only the sign differs, which tensors have not: upstream would make the literal one of the other sign.
+        made = linalg.copy(source, outs=[empty_like(source, result.shape, range(result.rank))])
+    else:
+        made = elementwise(source, wanted, lambda value: _scalar(op, value, wanted))
+    replace_by_tensor(op, made)
 
 
 def _scalar(op: mlir.Operation, value: mlir.Value, wanted: mlir.Type) -> mlir.Value:

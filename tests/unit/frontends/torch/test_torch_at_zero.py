@@ -50,3 +50,25 @@ def test_a_quotient_by_a_factor_is_the_other_factors():
     cancel_factors(program)
     left = [node for node in program.graph.nodes if node.target is operator.floordiv]
     assert (len(quotients), len(left)) == (2, 1)
+
+
+def test_the_rest_of_a_view_is_what_is_left_of_its_sizes():
+    """The importer divides for it, by a size that may be 0. The cube of a size is a product."""
+
+    def views(x):
+        n, m = x.shape[0], x.shape[3]
+        return x.reshape(n, -1), x.reshape(-1, m), x.reshape(n * m, -1), x.new_ones(n**3)
+
+    dims = {"x": {0: SIZE, 3: torch.export.Dim("other", min=0, max=64)}}
+    module = eyas.compile(views, (torch.randn(5, 8, 8, 6),), dynamic_shapes=dims, progress=False)
+    for sizes in ((5, 6), (1, 3), (0, 4), (3, 0), (7, 1), (0, 0)):
+        x = torch.randn(sizes[0], 8, 8, sizes[1])
+        got = module(x)
+        assert [list(one.shape) for one in got] == [
+            [sizes[0], 64 * sizes[1]],
+            [64 * sizes[0], sizes[1]],
+            [sizes[0] * sizes[1], 64],
+            [sizes[0] ** 3],
+        ]
+        for one in got[:3]:
+            torch.testing.assert_close(one.reshape(-1), x.reshape(-1))

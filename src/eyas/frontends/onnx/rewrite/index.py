@@ -119,6 +119,17 @@ def gather_nothing(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return [b.add("Where", chosen, first, zero)]
 
 
+def join_nothing(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Operands that are known to have nothing along the axis, on which the importer aborts beside open sizes."""
+    axis = attribute(node, "axis", 0)
+    dims = [b.dims_of(name) for name in node.input]
+    kept = [name for name, sizes in zip(node.input, dims, strict=True) if not sizes or sizes[axis] != 0]
+    if len(kept) == len(node.input):
+        return None
+    kept = kept or [node.input[0]]
+    return [b.add("Identity", kept[0]) if len(kept) == 1 else b.add("Concat", *kept, axis=axis)]
+
+
 def scatter_elements(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Reductions by maximum and minimum are known of ScatterND, whose indices are whole positions."""
     rank = b.rank_of(node.input[0])

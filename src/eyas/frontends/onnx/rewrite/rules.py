@@ -38,6 +38,7 @@ _RULES = {
     "CenterCropPad": "rewrite.shape:center_crop_pad",
     "Col2Im": "rewrite.shape:col2im",
     "Compress": "rewrite.select:compress",
+    "Concat": "rewrite.index:join_nothing",
     "ConvInteger": "rewrite.integer:conv_integer",
     "ConvTranspose": "rewrite.window:conv_transpose",
     "CumProd": "rewrite.shape:cum_prod",
