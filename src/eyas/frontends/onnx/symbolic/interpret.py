@@ -25,6 +25,9 @@ from eyas.frontends.onnx.symbolic.values import (
 
 # What a loop carries is joined with what enters it until nothing changes; sizes that change are unknown at once.
 _ROUNDS = 4
+# Longer scalars are not followed. A size that is made of another in two places is twice as long, and so on: without a
+# limit deep graphs would have sizes that nobody can write down.
+_LONGEST = 512
 # Operators of ours whose result has the shape of their first operand.
 _SAME_SHAPE = frozenset(
     "EyasBitcast EyasConvert EyasDecode EyasEncode EyasNarrow EyasRandom EyasSetrow EyasWiden".split()
@@ -54,6 +57,7 @@ class _Walk:
         self.imports = list(model.proto.opset_import)
         self.names: dict[ex.Poly, str] = {}
         self.polys: dict[str, ex.Poly] = {}
+        self.long: dict[ex.Poly, ex.Poly] = {}
         self.tensors: dict[str, TensorProto] = {}
         self.free = _open_dims(model)
 
@@ -91,13 +95,21 @@ class _Walk:
         return Value(tensor.elem_type, self.filled(name, dims))
 
     def filled(self, name: str, dims: Sequence[ex.Integer | None]) -> tuple[ex.Integer, ...]:
-        """Sizes that are not known get a name: that of the value and the dimension."""
+        """Sizes that are not known get a name: that of the value and the dimension. So do those that are too long; the
+        same one gets the same name."""
         result = []
         for at, size in enumerate(dims):
-            if size is None:
+            is_long = isinstance(size, ex.Poly) and ex.weight(size) > _LONGEST
+            if is_long and size in self.long:
+                result.append(self.long[size])
+                continue
+            if size is None or is_long:
                 fresh = f"{name}_dim{at}"
                 self.facts.places.setdefault(fresh, (name, at))
-                size = ex.dim(fresh)
+                named = ex.dim(fresh)
+                if isinstance(size, ex.Poly):
+                    self.long[size] = named
+                size = named
             result.append(size)
         return tuple(result)
 
@@ -160,6 +172,8 @@ class _Walk:
         if elements is not None:
             dims = list(elements.shape)
         if elements is not None and (kind_of(tensor.elem_type) is None or not fits(elements, tensor.elem_type)):
+            elements = None
+        if elements is not None and any(ex.weight(one) > _LONGEST for one in elements.flat):
             elements = None
         return Value(tensor.elem_type, None if dims is None else self.filled(name, dims), elements)
 
