@@ -102,6 +102,20 @@ def dim(name: str) -> Poly:
     return Poly((((Dim(name),), 1),))
 
 
+def element(name: str, is_index: bool = False) -> Poly:
+    """A number in a tensor that only a call knows: it can be calculated with. An index is not negative."""
+    return _atom("index" if is_index else "element", dim(name))
+
+
+def has_elements(value: Scalar) -> bool:
+    """Whether a scalar depends on numbers that only a call knows."""
+    if isinstance(value, Poly):
+        return any(isinstance(atom, Apply) and has_elements(atom) for atoms, _ in value.terms for atom in atoms)
+    if isinstance(value, Ratio):
+        return has_elements(value.over) or has_elements(value.under)
+    return isinstance(value, Apply) and (value.op in ("index", "element") or any(map(has_elements, value.args)))
+
+
 def is_known(value: Any) -> bool:
     """Whether a scalar is a number."""
     return not isinstance(value, (Poly, Apply, Ratio))
@@ -217,6 +231,8 @@ def _not_negative(atoms: tuple[Dim | Apply, ...]) -> bool:
 def _apply_not_negative(atom: Apply) -> bool:
     if atom.op in ("floordiv", "ceildiv", "div", "mod", "min"):
         return all(_operand_not_negative(arg) for arg in atom.args)
+    if atom.op == "index":
+        return True
     if atom.op == "max":
         return any(_operand_not_negative(arg) for arg in atom.args)
     if atom.op == "select":
