@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from torch_mlir import ir as mlir
 
@@ -31,6 +31,25 @@ def defining_op(value: mlir.Value) -> mlir.Operation | None:
     """The op that makes a value, or None for a block argument."""
     owner = value.owner
     return None if isinstance(owner, mlir.Block) else owner.operation
+
+
+def ops_behind(
+    value: mlir.Value, through: Callable[[mlir.Operation], bool] = lambda _: True
+) -> Iterator[mlir.Operation]:
+    """The ops that a value is made of, itself included, and what those are made of that `through` allows.
+
+    Each comes once: sizes that are made of sizes have more paths between them than anyone could walk.
+    """
+    seen: set[mlir.Operation] = set()
+    pending = [defining_op(value)]
+    while pending:
+        op = pending.pop()
+        if op is None or op in seen:
+            continue
+        seen.add(op)
+        yield op
+        if through(op):
+            pending.extend(defining_op(operand) for operand in op.operands)
 
 
 def nested_operands(op: mlir.Operation) -> Iterator[mlir.Value]:

@@ -21,7 +21,7 @@ from eyas.codegen.common.places import Guarded, Window, kept_dims, whole
 from eyas.codegen.common.reshapes import collapse, expand
 from eyas.codegen.common.sharing import shared_loops
 from eyas.codegen.common.sizes import ONE, ZERO, Size
-from eyas.ir.walk import constant_int, defining_op
+from eyas.ir.walk import constant_int, defining_op, ops_behind
 
 
 class StepAnalysis(NestAnalysis):
@@ -249,12 +249,8 @@ class StepAnalysis(NestAnalysis):
 
     def _grows(self, value: mlir.Value) -> bool:
         """Whether an index depends on the number of the step."""
-        owner = defining_op(value)
-        if value == self.index:
-            return True
-        if owner is None or owner.block != self.body:
-            return False
-        return any(self._grows(operand) for operand in owner.operands)
+        behind = ops_behind(value, lambda op: op.block == self.body)
+        return value == self.index or any(op.block == self.body and self.index in op.operands for op in behind)
 
     def _fuse_into_registers(self, *arguments: object) -> bool:
         return len(self.nests) > self.first and super()._fuse_into_registers(*arguments)  # type: ignore[arg-type]

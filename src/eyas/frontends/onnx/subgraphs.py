@@ -169,13 +169,13 @@ def _defined(graph: onnx.GraphProto) -> Iterator[str]:
         yield from filter(None, node.output)
 
 
-def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], taken: set[str]) -> None:
+def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], taken: set[str], prefix: str = "") -> None:
     names = dict(outer)
     for name in dict.fromkeys(_defined(graph)):
-        new, count = name, 0
+        new, count = f"{prefix}{name}", 0
         while new in taken:
             count += 1
-            new = f"{name}_{count}"
+            new = f"{prefix}{name}_{count}"
         taken.add(new)
         names[name] = new
     for value in [*graph.input, *graph.output, *graph.initializer]:
@@ -184,7 +184,14 @@ def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], taken: set[str]) -
         for field in (node.input, node.output):
             field[:] = [names.get(name, name) for name in field]
         for inner in subgraphs(node):
-            _rename(inner, names, taken)
+            _rename(inner, names, taken, prefix)
+
+
+def rename_values(graph: onnx.GraphProto, prefix: str) -> None:
+    """Gives all values of a copied subgraph, and its nodes, names of their own."""
+    _rename(graph, {}, {name for each in all_graphs(graph) for name in _defined(each)}, f"{prefix}_")
+    for index, node in enumerate(all_nodes(graph)):
+        node.name = f"{prefix}_{index}"
 
 
 def _move_constants(model: OnnxModel, graph: onnx.GraphProto) -> None:

@@ -20,7 +20,7 @@ from eyas.codegen.common.traffic import held_bytes
 from eyas.dialects import flow
 from eyas.ir.structured import is_elementwise
 from eyas.ir.transforms import is_matrix_of_transforms, is_transform
-from eyas.ir.walk import defining_op, is_tensor, nested_operands
+from eyas.ir.walk import defining_op, is_tensor, nested_operands, ops_behind
 from eyas.passes.dispatch.dependencies import Dependencies
 from eyas.passes.dispatch.long_rows import passes_along_rows
 from eyas.passes.dispatch.window_padding import reads_padding_in_place
@@ -76,7 +76,7 @@ def role_of(op: mlir.Operation) -> Role:
         return Role.HOST
     if name == "tensor.extract" or _is_scalar_of_data(op) or _is_float_scalar(op):
         return Role.CLONED
-    if not any(is_tensor(value) for value in [*op.results, *op.operands]) and not op.regions:
+    if not _has_tensors(op) and not op.regions:
         return Role.HOST
     if name == "linalg.generic" or name.startswith("linalg."):
         return _role_of_structured(op)
@@ -94,12 +94,18 @@ def _is_read_in_place(op: mlir.Operation) -> bool:
 
 def _is_scalar_of_data(op: mlir.Operation) -> bool:
     """Scalar arithmetic on an element of a tensor: cheaper to repeat in a dispatch than to bring to the host."""
-    if not op.name.startswith(("arith.", "math.", "complex.")) or any(
-        is_tensor(value) for value in [*op.results, *op.operands]
-    ):
+    if not _is_scalar_arithmetic(op):
         return False
-    owners = [defining_op(value) for value in op.operands]
-    return any(o is not None and (o.name == "tensor.extract" or _is_scalar_of_data(o)) for o in owners)
+    behind = (other for value in op.operands for other in ops_behind(value, _is_scalar_arithmetic))
+    return any(other.name == "tensor.extract" for other in behind)
+
+
+def _is_scalar_arithmetic(op: mlir.Operation) -> bool:
+    return op.name.startswith(("arith.", "math.", "complex.")) and not _has_tensors(op)
+
+
+def _has_tensors(op: mlir.Operation) -> bool:
+    return any(is_tensor(value) for value in [*op.results, *op.operands])
 
 
 def _is_float_scalar(op: mlir.Operation) -> bool:

@@ -141,39 +141,42 @@ def _constant_part(slice_: mlir.Operation, dim: int, stride: int) -> int | None:
 _Terms = dict[mlir.Value | tuple[mlir.Value, int] | None, int]
 """Factors of values, or of the dimensions of tensors, that are added up; None stands for one."""
 
+# Sums of sums are followed this far: what a size is to its image is said nearby.
+_DEEPEST = 10
 
-def _size(value: mlir.Value, dim: int) -> _Terms:
+
+def _size(value: mlir.Value, dim: int, depth: int = 0) -> _Terms:
     type_ = mlir.RankedTensorType(value.type)
     if not type_.is_dynamic_dim(dim):
         return {None: type_.get_dim_size(dim)}
     owner = defining_op(value)
     if owner is not None and owner.name in ("linalg.fill", "linalg.generic", "linalg.broadcast", "linalg.transpose"):
-        return _size(list(owner.operands)[-len(owner.results)], dim)
+        return _size(list(owner.operands)[-len(owner.results)], dim, depth)
     if owner is not None and owner.name == "tensor.empty":
         ordinal = sum(type_.is_dynamic_dim(before) for before in range(dim))
-        return _terms(owner.operands[ordinal])
+        return _terms(owner.operands[ordinal], depth)
     return {(value, dim): 1}
 
 
-def _terms(value: mlir.Value) -> _Terms:
+def _terms(value: mlir.Value, depth: int = 0) -> _Terms:
     """An integer as a sum of others."""
     constant, owner = constant_int(value), defining_op(value)
     if constant is not None:
         return {None: constant}
-    if owner is None:
+    if owner is None or depth == _DEEPEST:
         return {value: 1}
     if owner.name == "tensor.dim" and (dim := constant_int(owner.operands[1])) is not None:
-        return _size(owner.operands[0], dim)
+        return _size(owner.operands[0], dim, depth + 1)
     if owner.name == "arith.index_cast":
-        return _terms(owner.operands[0])
+        return _terms(owner.operands[0], depth + 1)
     if owner.name in ("arith.addi", "arith.subi"):
         sign = 1 if owner.name == "arith.addi" else -1
-        total = dict(_terms(owner.operands[0]))
-        for symbol, factor in _terms(owner.operands[1]).items():
+        total = dict(_terms(owner.operands[0], depth + 1))
+        for symbol, factor in _terms(owner.operands[1], depth + 1).items():
             total[symbol] = total.get(symbol, 0) + sign * factor
         return total
     if owner.name == "arith.muli":
-        sides = [_terms(operand) for operand in owner.operands]
+        sides = [_terms(operand, depth + 1) for operand in owner.operands]
         for one, other in (sides, sides[::-1]):
             if set(other) <= {None}:
                 return {symbol: factor * other.get(None, 0) for symbol, factor in one.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -303,15 +304,16 @@ def _root(resource: mlir.Value) -> mlir.Value:
     return resource
 
 
-def _uses_through_scalars(value: mlir.Value) -> list[mlir.OpOperand]:
+def _uses_through_scalars(value: mlir.Value) -> Iterator[mlir.OpOperand]:
     """Uses of a scalar, and of what is computed from it."""
-    found = []
-    for use in value.uses:
-        found.append(use)
-        for result in use.owner.operation.results:
-            if not is_tensor(result):
-                found += _uses_through_scalars(result)
-    return found
+    seen, pending = {value}, [value]
+    while pending:
+        for use in pending.pop().uses:
+            yield use
+            # Each value once: sizes that are made of sizes have more paths between them than anyone could walk.
+            made = {result for result in use.owner.operation.results if not is_tensor(result)} - seen
+            seen |= made
+            pending.extend(made)
 
 
 def _all_dims(value: mlir.Value) -> list[mlir.Value]:

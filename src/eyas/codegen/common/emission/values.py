@@ -14,7 +14,7 @@ from torch_mlir.dialects import arith, vector
 
 from eyas.codegen.common.kernel import Kernel, Storage
 from eyas.codegen.common.sizes import Size
-from eyas.ir.walk import constant_int
+from eyas.ir.walk import constant_int, ops_behind
 
 BAD_DATA = 1
 """The error code of a value in the data that is not allowed (EYAS_ERROR_BAD_DATA of the ABI)."""
@@ -202,7 +202,7 @@ class Memory(ABC):
         """Whether a scalar of the dispatch function depends on the number of the step."""
         if self.step is None or value == self.step[0]:
             return self.step is not None
-        return not isinstance(value.owner, mlir.Block) and any(self._counts(one) for one in value.owner.operands)
+        return any(self.step[0] in op.operands for op in ops_behind(value))
 
     def leave_steps(self) -> None:
         """Forgets what depends on the number of the step."""

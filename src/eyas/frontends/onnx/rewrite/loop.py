@@ -16,8 +16,17 @@ from onnx import helper
 
 from eyas.errors import UnsupportedOpError
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
+from eyas.frontends.onnx.rewrite.sizes import computed
+from eyas.frontends.onnx.rewrite.steps import (
+    FOR_EVER,
+    Types,
+    bound_of,
+    can_count,
+    counting_prefix,
+    given_count,
+    without_rows,
+)
 from eyas.frontends.onnx.subgraphs import FINAL_LOOP, all_graphs, own_results
-from eyas.frontends.onnx.symbolic import expressions as ex
 from eyas.frontends.onnx.symbolic.values import Value
 from eyas.frontends.onnx.types import DOMAIN
 
@@ -34,31 +43,61 @@ def loop(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         return None
     carried = list(node.input[2:])
     types = _settled_types(node, body, b)
-    rows = [types[value.name] for value in body.output[1 + len(carried) :]]
     trip = _scalar(operand(node, 0), b) if operand(node, 0) else b.constant(_LAST, np.int64)
-    begin = _scalar(operand(node, 1), b) if operand(node, 1) else b.constant(True)
-    begin = b.add("And", begin, b.add("Less", b.constant(0, np.int64), trip))
-    buffers = [_rows_for(node, row, trip, b) for row in rows]
-    states = [b.constant(0, np.int64), *carried, *buffers]
-    inner = _Body(body, len(carried), types, b)
-    inner.carry(b, trip, [type_ for name in buffers if (type_ := b.value_type(name)) is not None])
-    results = b.add_many("Loop", len(states), b.constant(_LAST, np.int64), begin, *states, body=inner.graph(states, b))
-    for name, type_ in zip(results, inner.state_types, strict=True):
-        b.declare_type(name, type_)
+    steps, is_full = given_count(node, _MOST_ROWS, b), _always_full(node, body, b)
+    if steps == FOR_EVER and len(body.output) > 1 + len(carried):
+        steps = None
+        trip, is_full = _steps_of(node, body, types, b)
+    results = _run(node, body, types, (trip, steps), b)
     kept = results[1 : 1 + len(carried)]
     for name in results[1 + len(carried) :]:
         count = b.reshape(results[0], [1])
         zero = b.constant([0], np.int64)
-        kept.append(name if _always_full(node, body, b) else b.add("Slice", name, zero, count, zero))
+        kept.append(name if is_full else b.add("Slice", name, zero, count, zero))
     return [value for name, value in zip(node.output, kept, strict=False) if name]
+
+
+def _steps_of(node: onnx.NodeProto, body: onnx.GraphProto, types: Types, b: Builder) -> tuple[str, bool]:
+    """A bound for the steps of a loop that is given none, and whether it is their number."""
+    bound = bound_of(node, body, types, b)
+    if bound is not None:
+        return bound, False
+    if not can_count(body, b):
+        what = f"it has scan outputs but no trip count up to {_MOST_ROWS} that bounds their size, and it cannot be run"
+        raise _unsupported(
+            node, b, f"{what} once to count: its steps draw random numbers, or leave its condition as it is"
+        )
+    counted, counting = without_rows(node, body, b)
+    types = {**types, **{f"{counting_prefix(b)}_{name}": type_ for name, type_ in types.items()}}
+    for value, entered in zip(counting.output[1:], counting.input[2:], strict=True):
+        types[value.name] = types[entered.name]
+    return _run(counted, counting, types, (b.constant(_LAST, np.int64), FOR_EVER), b)[0], True
+
+
+def _run(
+    node: onnx.NodeProto, body: onnx.GraphProto, types: Types, trip: tuple[str, int | None], b: Builder
+) -> list[str]:
+    """The loop in its final form: the number of steps that it took, what it carries, and its rows. `trip` is its count,
+    and what is known of that."""
+    carried = list(node.input[2:])
+    begin = _scalar(operand(node, 1), b) if operand(node, 1) else b.constant(True)
+    begin = b.add("And", begin, b.add("Less", b.constant(0, np.int64), trip[0]))
+    buffers = [_rows_for(node, body, types[value.name], trip, b) for value in body.output[1 + len(carried) :]]
+    states = [b.constant(0, np.int64), *carried, *buffers]
+    inner = _Body(body, len(carried), types, b)
+    inner.carry(b, trip[0], [type_ for name in buffers if (type_ := b.value_type(name)) is not None])
+    results = b.add_many("Loop", len(states), b.constant(_LAST, np.int64), begin, *states, body=inner.graph(states, b))
+    for name, type_ in zip(results, inner.state_types, strict=True):
+        b.declare_type(name, type_)
+    return results
 
 
 class _Body:
     """The new body: (counter, carried values, rows so far) to (whether to go on, the same after one step)."""
 
-    def __init__(self, old: onnx.GraphProto, carried: int, types: dict[str, onnx.TypeProto], b: Builder):
+    def __init__(self, old: onnx.GraphProto, carried: int, types: Types, b: Builder):
         self.old, self.carried, self.types = old, carried, types
-        self.prefix = f"{b.prefix}_step"
+        self.prefix = f"{b.prefix}_step_{len(b.nodes)}"
         self.nodes: list[onnx.NodeProto] = []
         self.inputs: list[str] = []
         self.outputs: list[str] = []
@@ -116,7 +155,6 @@ class _Body:
 
 def _settled_types(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> dict[str, onnx.TypeProto]:
     """Types of all values of the body, given those that enter the loop; what is carried must keep its shape."""
-    given: list[onnx.TypeProto] = []
     for name in node.input[2:]:
         type_ = b.value_type(name)
         kind = "" if type_ is None else type_.WhichOneof("value") or ""
@@ -125,8 +163,8 @@ def _settled_types(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> d
             raise _unsupported(node, b, f"it carries '{name}', a {what}; only tensors are supported")
         if type_ is None or not type_.tensor_type.HasField("shape"):
             raise _unsupported(node, b, f"the type or rank of what it carries, '{name}', is not known")
-        given.append(_with_names(type_, name))
-        b.declare_type(name, given[-1])
+        b.declare_type(name, _with_names(type_, name))
+    given = _given(node, b)
     types = infer_body(body, [None, None, *given], b)
     for value, before in zip(body.output[1:], given, strict=False):
         after = types[value.name]
@@ -134,6 +172,10 @@ def _settled_types(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> d
             change = f"from {_show(before)} to {_show(after)}"
             raise _unsupported(node, b, f"'{value.name}', which it carries, changes its shape {change}")
     return types
+
+
+def _given(node: onnx.NodeProto, b: Builder) -> list[onnx.TypeProto]:
+    return [type_ for name in node.input[2:] if (type_ := b.value_type(name)) is not None]
 
 
 def _with_names(type_: onnx.TypeProto, name: str) -> onnx.TypeProto:
@@ -148,6 +190,19 @@ def _with_names(type_: onnx.TypeProto, name: str) -> onnx.TypeProto:
 
 def infer_body(body: onnx.GraphProto, inputs: Sequence[onnx.TypeProto | None], b: Builder) -> dict[str, onnx.TypeProto]:
     """The types of a body's values when its inputs have the given ones; None stands for what the body declares."""
+    model = _as_model(body, inputs, b)
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    types = {value.name: value.type for value in [*inferred.value_info, *inferred.input, *inferred.output]}
+    if any(_is_vague(types[value.name]) for value in body.output):
+        known = b.facts_of(model).values
+        for value in body.output:
+            _complete(types[value.name].tensor_type, known.get(value.name))
+    for value in body.output:
+        _believe(types[value.name].tensor_type, value.type.tensor_type)
+    return types
+
+
+def _as_model(body: onnx.GraphProto, inputs: Sequence[onnx.TypeProto | None], b: Builder) -> onnx.ModelProto:
     graph = onnx.GraphProto()
     graph.CopyFrom(body)
     for value, type_ in zip(graph.input, inputs, strict=True):
@@ -162,16 +217,7 @@ def infer_body(body: onnx.GraphProto, inputs: Sequence[onnx.TypeProto | None], b
             graph.initializer.add().CopyFrom(tensor)
         elif (type_ := b.value_type(name)) is not None:
             graph.input.append(helper.make_value_info(name, type_))
-    model = helper.make_model(graph, opset_imports=b.opsets)
-    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    types = {value.name: value.type for value in [*inferred.value_info, *inferred.input, *inferred.output]}
-    if any(_is_vague(types[value.name]) for value in body.output):
-        known = b.known_of(model)
-        for value in body.output:
-            _complete(types[value.name].tensor_type, known.get(value.name))
-    for value in body.output:
-        _believe(types[value.name].tensor_type, value.type.tensor_type)
-    return types
+    return helper.make_model(graph, opset_imports=b.opsets)
 
 
 def _is_vague(type_: onnx.TypeProto) -> bool:
@@ -185,7 +231,8 @@ def _complete(inferred: onnx.TypeProto.Tensor, known: Value | None) -> None:
     for dim, size in zip(inferred.shape.dim, known.shape, strict=True):
         if isinstance(size, int):
             dim.dim_value = size
-        elif not dim.HasField("dim_value") and ex.is_dimension(size):
+        elif not dim.HasField("dim_value"):
+            # An expression is a name too: what has the same is as long.
             dim.dim_param = str(size)
 
 
@@ -214,39 +261,56 @@ def _captured(body: onnx.GraphProto) -> list[str]:
     return [name for name in dict.fromkeys(used) if name and name not in made]
 
 
-def _rows_for(node: onnx.NodeProto, row: onnx.TypeProto, trip: str, b: Builder) -> str:
-    shape, names = _row_sizes(node, row, b), _dims(row) or []
+def _rows_for(
+    node: onnx.NodeProto, body: onnx.GraphProto, row: onnx.TypeProto, trip: tuple[str, int | None], b: Builder
+) -> str:
+    shape, names = _row_sizes(node, body, row, b), _dims(row) or []
     dtype = helper.tensor_dtype_to_np_dtype(row.tensor_type.elem_type)
     zero = onnx.numpy_helper.from_array(np.zeros(1, dtype))
-    known = b.value_of(operand(node, 0)) if operand(node, 0) else np.array(_LAST)
-    if known is None:
-        count = b.add("Max", b.reshape(trip, [1]), b.constant([0], np.int64))
+    steps = trip[1]
+    if steps is None:
+        count = b.add("Max", b.reshape(trip[0], [1]), b.constant([0], np.int64))
         name = b.add("ConstantOfShape", b.vector([count, *shape]), value=zero)
         b.declare_type(name, helper.make_tensor_type_proto(row.tensor_type.elem_type, [None, *names]))
         return name
-    steps = max(int(known.reshape(())), 0)
-    if steps > _MOST_ROWS:
-        raise _unsupported(node, b, f"it has scan outputs but no trip count up to {_MOST_ROWS} that bounds their size")
     name = b.add("ConstantOfShape", b.vector([steps, *shape]), value=zero)
     b.declare_type(name, helper.make_tensor_type_proto(row.tensor_type.elem_type, [steps, *names]))
     return name
 
 
-def _row_sizes(node: onnx.NodeProto, row: onnx.TypeProto, b: Builder) -> list[int | str]:
-    """The sizes of a row; one that is open must be that of something that is there before the loop."""
-    sizes: list[int | str] = []
-    for size in _dims(row) or []:
-        place = b.find_dim(size, node.input[2:]) if isinstance(size, str) else None
-        if isinstance(size, int):
-            sizes.append(size)
-        elif place is not None:
-            sizes.append(b.size(*place))
-        else:
-            what = f"a scan output has rows of {_show(row)}; their sizes must be known before the loop"
-            raise _unsupported(node, b, what)
+def _row_sizes(node: onnx.NodeProto, body: onnx.GraphProto, row: onnx.TypeProto, b: Builder) -> list[int | str]:
+    """The sizes of a row; one that is open must follow from sizes that are there before the loop."""
     if not row.tensor_type.HasField("shape"):
         raise _unsupported(node, b, "the rank of a scan output is not known")
+    sizes: list[int | str] = []
+    for size in _dims(row) or []:
+        before = _size_before(node, body, size, b) if isinstance(size, str) else size
+        if before is None:
+            what = f"a scan output has rows of {_show(row)}; their sizes must be known before the loop"
+            raise _unsupported(node, b, what)
+        sizes.append(before)
     return sizes
+
+
+def _size_before(node: onnx.NodeProto, body: onnx.GraphProto, name: str, b: Builder) -> int | str | None:
+    """A size that a value of the body has by name, computed before the loop."""
+    place = b.find_dim(name, node.input[2:])
+    if place is not None:
+        return b.size(*place)
+    entered = {value.name: outer for value, outer in zip(body.input[2:], node.input[2:], strict=True)}
+    entered.update((outside, outside) for outside in _captured(body))
+    facts = b.facts_of(_as_model(body, [None, None, *_given(node, b)], b))
+
+    def read(dim: str) -> int | str | None:
+        source, axis = facts.places.get(dim, ("", 0))
+        if source in entered:
+            return b.size(entered[source], axis)
+        found = b.find_dim(dim, node.input[2:])
+        return None if found is None else b.size(*found)
+
+    shapes = [value.shape for value in facts.values.values() if value.shape is not None]
+    expression = next((size for shape in shapes for size in shape if str(size) == name), None)
+    return None if expression is None else computed(expression, read, b)
 
 
 def _always_full(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> bool:

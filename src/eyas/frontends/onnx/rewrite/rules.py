@@ -8,7 +8,7 @@ rules compute them in the graph (`sizes.py`).
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,7 @@ from onnx import helper, numpy_helper
 from eyas.frontends.onnx.file import OnnxModel, is_large
 from eyas.frontends.onnx.prepare import describe_node
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, subgraphs
-from eyas.frontends.onnx.symbolic.interpret import interpret
-from eyas.frontends.onnx.symbolic.values import Value
+from eyas.frontends.onnx.symbolic.interpret import Facts, interpret
 
 Rule = Callable[[onnx.NodeProto, "Builder"], "Sequence[str] | None"]
 
@@ -277,9 +276,9 @@ class Builder:
         value = interpret(self._model).values.get(name)
         return value is not None and value.elements is not None
 
-    def known_of(self, proto: onnx.ModelProto) -> Mapping[str, Value]:
+    def facts_of(self, proto: onnx.ModelProto) -> Facts:
         """What is known of the values of a part of the model that is a model of its own."""
-        return interpret(replace(self._model, proto=proto)).values
+        return interpret(replace(self._model, proto=proto))
 
     def times(self, size: int | str, factor: int) -> int | str:
         """A size, which may be open, times a number."""

@@ -21,6 +21,8 @@ import numpy as np
 
 # Numerators and denominators up to this make a product with a size exact in f32, as far as sizes go.
 _LARGEST_TERM = 1024
+# Products of sums that would have more terms stay products.
+_MOST_TERMS = 256
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,10 @@ class Apply:
     def _hash(self) -> int:
         return hash((self.op, self.args, self.type))
 
+    @cached_property
+    def _weight(self) -> int:
+        return 1 + sum(map(weight, self.args))
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -66,6 +72,10 @@ class Poly:
     def _text(self) -> str:
         parts = ["*".join([*([str(k)] if k != 1 or not atoms else []), *map(str, atoms)]) for atoms, k in self.terms]
         return " + ".join(parts)
+
+    @cached_property
+    def _weight(self) -> int:
+        return sum(1 + sum(atom._weight if isinstance(atom, Apply) else 1 for atom in atoms) for atoms, _ in self.terms)
 
     def __str__(self) -> str:
         return self._text
@@ -92,9 +102,30 @@ def dim(name: str) -> Poly:
     return Poly((((Dim(name),), 1),))
 
 
+def element(name: str, is_index: bool = False) -> Poly:
+    """A number in a tensor that only a call knows: it can be calculated with. An index is not negative."""
+    return _atom("index" if is_index else "element", dim(name))
+
+
+def has_elements(value: Scalar) -> bool:
+    """Whether a scalar depends on numbers that only a call knows."""
+    if isinstance(value, Poly):
+        return any(isinstance(atom, Apply) and has_elements(atom) for atoms, _ in value.terms for atom in atoms)
+    if isinstance(value, Ratio):
+        return has_elements(value.over) or has_elements(value.under)
+    return isinstance(value, Apply) and (value.op in ("index", "element") or any(map(has_elements, value.args)))
+
+
 def is_known(value: Any) -> bool:
     """Whether a scalar is a number."""
     return not isinstance(value, (Poly, Apply, Ratio))
+
+
+def weight(value: Scalar) -> int:
+    """How long a scalar is when it is written out: what is used in several places counts as often."""
+    if isinstance(value, Ratio):
+        return weight(value.over) + weight(value.under)
+    return value._weight if isinstance(value, (Poly, Apply)) else 1
 
 
 def is_dimension(value: Scalar) -> bool:
@@ -131,6 +162,8 @@ def add(a: Integer, b: Integer) -> Integer:
 def mul(a: Integer, b: Integer) -> Integer:
     if is_known(a) and is_known(b):
         return int(a) * int(b)  # type: ignore[operator]
+    if len(_terms(a)) * len(_terms(b)) > _MOST_TERMS:
+        return _atom("mul", *sorted((a, b), key=str))
     terms: dict[tuple[Dim | Apply, ...], int] = {}
     for left, count in _terms(a).items():
         for right, other in _terms(b).items():
@@ -198,6 +231,8 @@ def _not_negative(atoms: tuple[Dim | Apply, ...]) -> bool:
 def _apply_not_negative(atom: Apply) -> bool:
     if atom.op in ("floordiv", "ceildiv", "div", "mod", "min"):
         return all(_operand_not_negative(arg) for arg in atom.args)
+    if atom.op == "index":
+        return True
     if atom.op == "max":
         return any(_operand_not_negative(arg) for arg in atom.args)
     if atom.op == "select":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import onnx
 import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
@@ -25,6 +26,9 @@ from eyas.frontends.onnx.symbolic.values import (
 
 # What a loop carries is joined with what enters it until nothing changes; sizes that change are unknown at once.
 _ROUNDS = 4
+# Longer scalars are not followed. A size that is made of another in two places is twice as long, and so on: without a
+# limit deep graphs would have sizes that nobody can write down.
+_LONGEST = 512
 # Operators of ours whose result has the shape of their first operand.
 _SAME_SHAPE = frozenset(
     "EyasBitcast EyasConvert EyasDecode EyasEncode EyasNarrow EyasRandom EyasSetrow EyasWiden".split()
@@ -54,6 +58,7 @@ class _Walk:
         self.imports = list(model.proto.opset_import)
         self.names: dict[ex.Poly, str] = {}
         self.polys: dict[str, ex.Poly] = {}
+        self.long: dict[ex.Poly, ex.Poly] = {}
         self.tensors: dict[str, TensorProto] = {}
         self.free = _open_dims(model)
 
@@ -61,7 +66,7 @@ class _Walk:
         constants = {tensor.name for tensor in graph.initializer}
         for value in graph.input:
             if value.name not in constants:
-                self.facts.values[value.name] = self.declared(value.name, value.type, named=True)
+                self.facts.values[value.name] = _numbered(value.name, self.declared(value.name, value.type, named=True))
 
     def graph(self, graph: onnx.GraphProto) -> None:
         for tensor in graph.initializer:
@@ -91,13 +96,21 @@ class _Walk:
         return Value(tensor.elem_type, self.filled(name, dims))
 
     def filled(self, name: str, dims: Sequence[ex.Integer | None]) -> tuple[ex.Integer, ...]:
-        """Sizes that are not known get a name: that of the value and the dimension."""
+        """Sizes that are not known get a name: that of the value and the dimension. So do those that are too long, or
+        that a call's numbers decide; the same one gets the same name."""
         result = []
         for at, size in enumerate(dims):
-            if size is None:
+            is_long = isinstance(size, ex.Poly) and (ex.weight(size) > _LONGEST or ex.has_elements(size))
+            if is_long and size in self.long:
+                result.append(self.long[size])
+                continue
+            if size is None or is_long:
                 fresh = f"{name}_dim{at}"
                 self.facts.places.setdefault(fresh, (name, at))
-                size = ex.dim(fresh)
+                named = ex.dim(fresh)
+                if isinstance(size, ex.Poly):
+                    self.long[size] = named
+                size = named
             result.append(size)
         return tuple(result)
 
@@ -160,6 +173,8 @@ class _Walk:
         if elements is not None:
             dims = list(elements.shape)
         if elements is not None and (kind_of(tensor.elem_type) is None or not fits(elements, tensor.elem_type)):
+            elements = None
+        if elements is not None and max(map(ex.weight, elements.reshape(-1).tolist()), default=0) > _LONGEST:
             elements = None
         return Value(tensor.elem_type, None if dims is None else self.filled(name, dims), elements)
 
@@ -237,9 +252,11 @@ class _Walk:
         names = [value.name for value in body.input]
         outside = set(self.facts.places)
         for _ in range(_ROUNDS):
-            self.facts.values[names[0]] = Value(TensorProto.INT64, ())
+            self.facts.values[names[0]] = _numbered(names[0], Value(TensorProto.INT64, ()), is_index=True)
             self.facts.values[names[1]] = Value(TensorProto.BOOL, ())
-            self.facts.values.update(zip(names[2:], carried, strict=False))
+            self.facts.values.update(
+                (name, _numbered(name, value)) for name, value in zip(names[2:], carried, strict=False)
+            )
             self.graph(body)
             after = [self.facts.values.get(value.name, Value(0)) for value in body.output[1 : 1 + len(carried)]]
             joined = [
@@ -275,6 +292,15 @@ def _open_dims(model: OnnxModel) -> set[str]:
         for at, dim in enumerate(value.type.tensor_type.shape.dim)
         if not dim.HasField("dim_value")
     }
+
+
+def _numbered(name: str, value: Value, is_index: bool = False) -> Value:
+    """A value with its element, where it is one integer that a call or a step brings."""
+    if value.elements is not None or value.shape not in ((), (1,)) or kind_of(value.data_type) != "i64":
+        return value
+    elements = np.empty([1] * len(value.shape or ()), object)
+    elements.reshape(-1)[:] = [ex.element(name, is_index)]
+    return replace(value, elements=elements)
 
 
 def _constant(tensor: TensorProto) -> Value:

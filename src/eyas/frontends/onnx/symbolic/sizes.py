@@ -76,7 +76,8 @@ def _reshape(call: _Call) -> Sequence[Shape] | None:
         if size == 0 and keeps:
             dims.append(None if shape is None else shape[index])
         else:
-            dims.append(size)
+            # A number that only a call knows may be the -1.
+            dims.append(None if ex.has_elements(size) else size)
     if -1 in dims:
         rest = [size for size in dims if not (isinstance(size, int) and size == -1)]
         if shape is None or None in rest:

@@ -369,6 +369,15 @@ def _scatter_elements(call: _Call) -> Elements:
     return result
 
 
+def _is_nan(call: _Call) -> Elements:
+    def is_nan(a: Any) -> bool:
+        if isinstance(a, ex.Apply):
+            raise _Unknown
+        return ex.is_known(a) and bool(np.isnan(a))
+
+    return _each(is_nan, call.elements(0))
+
+
 def _same(call: _Call) -> Elements:
     return call.elements(0)
 
@@ -387,6 +396,7 @@ _RULES: dict[str, Callable[[_Call], Elements | list[Elements]]] = {
     "Expand": _expand,
     "Gather": _gather,
     "Identity": _same,
+    "IsNaN": _is_nan,
     "Mod": _modulo,
     "Not": _negate,
     "Or": partial(_connect, "or"),
