@@ -93,13 +93,25 @@ def _is_read_in_place(op: mlir.Operation) -> bool:
 
 
 def _is_scalar_of_data(op: mlir.Operation) -> bool:
-    """Scalar arithmetic on an element of a tensor: cheaper to repeat in a dispatch than to bring to the host."""
-    if not op.name.startswith(("arith.", "math.", "complex.")) or any(
+    """Scalar arithmetic on an element of a tensor: cheaper to repeat in a dispatch than to bring to the host. Each op
+    is looked at once: sizes that follow from each other are used many times."""
+    seen, pending = {op}, [op]
+    while pending:
+        one = pending.pop()
+        if one.name == "tensor.extract" and one != op:
+            return True
+        if not _is_scalar_arithmetic(one):
+            continue
+        owners = {owner for value in one.operands if (owner := defining_op(value)) is not None}
+        pending += owners - seen
+        seen |= owners
+    return False
+
+
+def _is_scalar_arithmetic(op: mlir.Operation) -> bool:
+    return op.name.startswith(("arith.", "math.", "complex.")) and not any(
         is_tensor(value) for value in [*op.results, *op.operands]
-    ):
-        return False
-    owners = [defining_op(value) for value in op.operands]
-    return any(o is not None and (o.name == "tensor.extract" or _is_scalar_of_data(o)) for o in owners)
+    )
 
 
 def _is_float_scalar(op: mlir.Operation) -> bool:

@@ -304,13 +304,15 @@ def _root(resource: mlir.Value) -> mlir.Value:
 
 
 def _uses_through_scalars(value: mlir.Value) -> list[mlir.OpOperand]:
-    """Uses of a scalar, and of what is computed from it."""
-    found = []
-    for use in value.uses:
-        found.append(use)
-        for result in use.owner.operation.results:
-            if not is_tensor(result):
-                found += _uses_through_scalars(result)
+    """Uses of a scalar, and of what is computed from it, each once."""
+    found, pending, seen = [], [value], set()
+    while pending:
+        for use in pending.pop().uses:
+            found.append(use)
+            user = use.owner.operation
+            if user not in seen:
+                seen.add(user)
+                pending += [result for result in user.results if not is_tensor(result)]
     return found
 
 

@@ -40,7 +40,8 @@ class PlanMemory(Pass):
     def _plan(self, function: mlir.OpView) -> None:
         block = entry_block(function)
         ordinals = {view.operation: ordinal for ordinal, view in enumerate(block.operations)}
-        allocs = [op for op in block.operations if _is_transient(op) and _is_known_on_entry(op.bytes)]
+        known = _known_on_entry(block)
+        allocs = [op for op in block.operations if _is_transient(op) and op.bytes in known]
         if not allocs:
             return
         lifetimes = [_lifetime(op, ordinals) for op in allocs]
@@ -77,12 +78,14 @@ def _is_transient(op: mlir.OpView) -> bool:
     return op.operation.name == "stream.alloc" and op.kind.value == "transient"
 
 
-def _is_known_on_entry(size: mlir.Value) -> bool:
-    """Whether a size follows from the arguments' shapes alone."""
-    owner = size.owner
-    if isinstance(owner, mlir.Block) or owner.name == "stream.load":
-        return False
-    return all(_is_known_on_entry(operand) for operand in owner.operands)
+def _known_on_entry(block: mlir.Block) -> set[mlir.Value]:
+    """What follows from the arguments' shapes alone."""
+    known: set[mlir.Value] = set()
+    for view in block.operations:
+        op = view.operation
+        if op.name != "stream.load" and all(operand in known for operand in op.operands):
+            known.update(op.results)
+    return known
 
 
 def _lifetime(op: mlir.OpView, ordinals: dict[mlir.Operation, int]) -> tuple[int, int]:
