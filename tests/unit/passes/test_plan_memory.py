@@ -57,3 +57,23 @@ def test_dynamic_sizes_are_packed_at_run_time():
         np.testing.assert_allclose(module(x, w), wanted, rtol=1e-4, atol=1e-4)
         assert module.transient_bytes >= 2 * n * 256
     assert module.transient_bytes < 5 * 200 * 256
+
+
+def test_sizes_that_follow_from_each_other_are_looked_at_once():
+    """Each of 60 sizes uses the one before twice: paths between the first and the last are more than can be walked."""
+    row = "tensor<?xf32>"
+    for first in (
+        f"%d0 = tensor.dim %x, %c0 : {row}\n",
+        "%e = tensor.extract %n[] : tensor<i64>\n%d0 = arith.index_cast %e : i64 to index\n",
+    ):
+        lines = "%c0 = arith.constant 0 : index\n%z = arith.constant 0.0 : f32\n" + first
+        for step in range(60):
+            lines += f"%m{step} = arith.addi %d{step}, %d{step} : index\n"
+            lines += f"%d{step + 1} = arith.minui %m{step}, %d{step} : index\n"
+        lines += f"%init = tensor.empty(%d60) : {row}\n"
+        lines += p.generic(
+            "a", [("x", row, p.affine(1, [0]))], ("init", row, p.affine(1, [0])), "p", "%r = math.exp %i0 : f32", "f32"
+        )
+        module = eyas.compile(p.main([("x", row), ("n", "tensor<i64>")], lines, [("a", row)]))
+        x = np.ones(5, np.float32)
+        np.testing.assert_allclose(module(x, np.int64(5)), np.exp(x), rtol=1e-6)

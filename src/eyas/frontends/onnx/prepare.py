@@ -24,6 +24,8 @@ from eyas.frontends.onnx.symbolic.implied import implied_sizes
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
 
+# What exporters call sizes that they do not know: two that have such a name need not agree.
+_UNKNOWN = frozenset("? -1 * none unk unknown dynamic".split())
 _RISKY_OPS = frozenset({"Einsum", "Unique"})
 _RANKS = {"Gemm": 2, "GRU": 3, "LSTM": 3, "RNN": 3}
 _RISKY_TYPES = ("u16", "u32", "u64", "c64", "c128")
@@ -69,11 +71,13 @@ def _write_constant_as_tensor(node: onnx.NodeProto) -> None:
 
 
 def _forget_doubtful_shapes(graph: onnx.GraphProto) -> None:
-    """Exporters write -1 or a question mark for a size that they do not know, and tell of results twice."""
-    for value in [*graph.input, *graph.output, *graph.value_info]:
-        for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_value < 0 or dim.dim_param in ("?", "-1"):
-                dim.Clear()
+    """Exporters write -1 or a word for a size that they do not know, in the bodies of loops too, and tell of results
+    twice."""
+    for one in all_graphs(graph):
+        for value in [*one.input, *one.output, *one.value_info]:
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_value < 0 or dim.dim_param.lower() in _UNKNOWN:
+                    dim.Clear()
     outputs = {value.name for value in graph.output}
     _keep(graph.value_info, lambda value: value.name not in outputs)
 

@@ -46,21 +46,30 @@ class NoteAlignment(TargetedPass):
 def _unaligned(dispatch: mlir.OpView, is_body: bool, alignment: int) -> list[int]:
     """Bindings of a dispatch that may begin anywhere. What the body of a loop or a branch is given by slots may be a
     part of something, and weights lie in one buffer."""
-    found = []
+    found: list[int] = []
+    known: dict[mlir.Value, bool] = {}
     for number, (offset, slot) in enumerate(zip(dispatch.offsets, dispatch.slots, strict=True)):
         is_part = alignment > ALIGNMENT if slot < 0 else is_body
-        if is_part or not _is_multiple(offset, alignment):
+        if is_part or not _is_multiple(offset, alignment, known):
             found.append(number)
     return found
 
 
-def _is_multiple(value: mlir.Value, alignment: int) -> bool:
-    known = constant_int(value)
-    if known is not None:
-        return known % alignment == 0
+def _is_multiple(value: mlir.Value, alignment: int, known: dict[mlir.Value, bool]) -> bool:
+    """Each value is looked at once: sizes that offsets are sums of follow from each other."""
+    if value not in known:
+        known[value] = _follows(value, alignment, known)
+    return known[value]
+
+
+def _follows(value: mlir.Value, alignment: int, known: dict[mlir.Value, bool]) -> bool:
+    if (number := constant_int(value)) is not None:
+        return number % alignment == 0
     if isinstance(value.owner, mlir.Block):
         return False
     if value.owner.name == "hal.pack":  # places in an arena
         return ALIGNMENT % alignment == 0
-    parts = [_is_multiple(operand, alignment) for operand in value.owner.operands]
-    return {"arith.addi": all(parts), "arith.muli": any(parts)}.get(value.owner.name, False)
+    if value.owner.name not in ("arith.addi", "arith.muli"):
+        return False
+    parts = [_is_multiple(operand, alignment, known) for operand in value.owner.operands]
+    return all(parts) if value.owner.name == "arith.addi" else any(parts)

@@ -78,3 +78,45 @@ def test_resize_by_a_scale_of_dynamic_sizes():
 
 def test_minus_one_and_question_marks_are_dynamic():
     agree(model_of("Relu", shape=(-1, 3, "?", "?")), *SHAPES)
+
+
+@pytest.mark.parametrize("shape", [("n", 8, "h", "w"), (1, 8, "h", "w"), ("n", 8, 4, 6), (2, 8, 4, 6)])
+@pytest.mark.parametrize("op, mode", [("DepthToSpace", "CRD"), ("DepthToSpace", "DCR"), ("SpaceToDepth", None)])
+def test_channels_become_blocks_of_pixels_and_back(op, mode, shape):
+    given = [dim if isinstance(dim, int) else size for dim, size in zip(shape, (1, 8, 4, 6), strict=True)]
+    agree(model_of(op, shape=shape, opset=13, blocksize=2, **({"mode": mode} if mode else {})), given)
+
+
+@pytest.mark.parametrize("word", ["?", "None", "unknown"])
+def test_sizes_of_one_name_that_says_that_they_are_unknown_differ(word):
+    agree(model_of("Relu", shape=(word, 3, word, word)), *SHAPES)
+
+
+def test_minus_one_in_the_body_of_a_loop_is_no_size():
+    """A file of Paddle: only the first of a batch was written."""
+    info = helper.make_tensor_value_info
+    rows = [
+        helper.make_node("Shape", ["d"], ["shape"]),
+        helper.make_node("Slice", ["shape", "zero", "one", "zero"], ["count"]),
+        helper.make_node("Tile", ["row", "times"], ["again"]),
+        helper.make_node("Concat", ["count", "one"], ["times"], axis=0),
+        helper.make_node("Add", ["d", "again"], ["next"]),
+        helper.make_node("Identity", ["go"], ["on"]),
+    ]
+    rows[2], rows[3] = rows[3], rows[2]
+    states = [info("step", TensorProto.INT64, []), info("go", TensorProto.BOOL, [])]
+    body = helper.make_graph(
+        rows,
+        "body",
+        [*states, info("d", FLOAT, [-1, 3])],
+        [info("on", TensorProto.BOOL, []), info("next", FLOAT, [-1, 3])],
+    )
+    constants = {"zero": [0], "one": [1], "three": 3, "row": np.ones((1, 3), np.float32)}
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["three", "", "x"], ["y"], body=body)],
+        "main",
+        [info("x", FLOAT, [-1, 3])],
+        [info("y", FLOAT, [-1, 3])],
+        [numpy_helper.from_array(np.array(value), name) for name, value in constants.items()],
+    )
+    agree(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=9), (1, 3), (4, 3))

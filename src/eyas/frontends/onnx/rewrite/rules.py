@@ -45,6 +45,7 @@ _RULES = {
     "STFT": "rewrite.signal:stft",
     "DeformConv": "rewrite.sample:deform_conv",
     "DequantizeLinear": "rewrite.quantize:dequantize_linear",
+    "DepthToSpace": "rewrite.shape:depth_to_space",
     "Det": "rewrite.shape:det",
     "Bernoulli": "rewrite.random:bernoulli",
     "Dropout": "rewrite.random:dropout",

@@ -1,4 +1,4 @@
-"""Rules for operators that move data: Col2Im, CumProd, MaxUnpool, SpaceToDepth, TensorScatter, and Det."""
+"""Rules for operators that move data: CumProd, Col2Im, MaxUnpool, DepthToSpace and back, TensorScatter; and Det."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
-from eyas.frontends.onnx.rewrite.sizes import line
+from eyas.frontends.onnx.rewrite.sizes import divided, line, sizes_of
 
 
 def cum_prod(node: onnx.NodeProto, b: Builder) -> list[str] | None:
@@ -96,13 +96,26 @@ def max_unpool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def space_to_depth(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Blocks of pixels become channels; the mode says whether blocks or channels come first."""
-    shape, size = b.shape_of(node.input[0]), int(attribute(node, "blocksize", 1))
-    if shape is None:
+    if b.rank_of(node.input[0]) != 4:
         return None
-    n, c, h, w = shape
-    parts = b.reshape(node.input[0], [n, c, h // size, size, w // size, size])
+    (n, c, *image), size = sizes_of(node.input[0], b), int(attribute(node, "blocksize", 1))
+    h, w = (divided(side, size, b) for side in image)
+    parts = b.reshape(node.input[0], [n, c, h, size, w, size])
     order = [0, 3, 5, 1, 2, 4] if attribute(node, "mode", "DCR") == "DCR" else [0, 1, 3, 5, 2, 4]
-    return [b.reshape(b.transpose(parts, order), [n, c * size * size, h // size, w // size])]
+    return [b.reshape(b.transpose(parts, order), [n, b.times(c, size * size), h, w])]
+
+
+def depth_to_space(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """Channels become blocks of pixels. The importer takes those of mode CRD, which torch's pixel shuffle is, in the
+    order of the other."""
+    if b.rank_of(node.input[0]) != 4:
+        return None
+    (n, c, h, w), size = sizes_of(node.input[0], b), int(attribute(node, "blocksize", 1))
+    kept = divided(c, size * size, b)
+    blocks_first = attribute(node, "mode", "DCR") == "DCR"
+    parts = b.reshape(node.input[0], [n, size, size, kept, h, w] if blocks_first else [n, kept, size, size, h, w])
+    order = [0, 3, 4, 1, 5, 2] if blocks_first else [0, 1, 4, 2, 5, 3]
+    return [b.reshape(b.transpose(parts, order), [n, kept, b.times(h, size), b.times(w, size)])]
 
 
 def tensor_scatter(node: onnx.NodeProto, b: Builder) -> list[str] | None:

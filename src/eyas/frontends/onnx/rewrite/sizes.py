@@ -29,6 +29,11 @@ def product(sizes: Sequence[Size], b: Builder) -> Size:
     return total
 
 
+def divided(size: Size, by: int, b: Builder) -> Size:
+    """A size that is a multiple of a number, divided by it."""
+    return size // by if isinstance(size, int) else b.add("Div", size, b.constant([by], np.int64))
+
+
 def scalar(size: Size, b: Builder) -> str:
     """A size as an integer without dimensions."""
     return b.constant(size, np.int64) if isinstance(size, int) else b.reshape(size, [])
