@@ -94,12 +94,27 @@ def _is_read_in_place(op: mlir.Operation) -> bool:
 
 def _is_scalar_of_data(op: mlir.Operation) -> bool:
     """Scalar arithmetic on an element of a tensor: cheaper to repeat in a dispatch than to bring to the host."""
-    if not op.name.startswith(("arith.", "math.", "complex.")) or any(
-        is_tensor(value) for value in [*op.results, *op.operands]
-    ):
+    if not _is_scalar_arithmetic(op):
         return False
-    owners = [defining_op(value) for value in op.operands]
-    return any(o is not None and (o.name == "tensor.extract" or _is_scalar_of_data(o)) for o in owners)
+    # Each op once: sizes are computed of sizes that are used again and again, and there are exponentially many ways.
+    waiting, seen = [op], set[mlir.Value]()
+    while waiting:
+        for value in waiting.pop().operands:
+            owner = defining_op(value)
+            if owner is None or value in seen:
+                continue
+            if owner.name == "tensor.extract":
+                return True
+            seen.add(value)
+            if _is_scalar_arithmetic(owner):
+                waiting.append(owner)
+    return False
+
+
+def _is_scalar_arithmetic(op: mlir.Operation) -> bool:
+    return op.name.startswith(("arith.", "math.", "complex.")) and not any(
+        is_tensor(value) for value in [*op.results, *op.operands]
+    )
 
 
 def _is_float_scalar(op: mlir.Operation) -> bool:

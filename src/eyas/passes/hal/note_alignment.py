@@ -62,5 +62,5 @@ def _is_multiple(value: mlir.Value, alignment: int) -> bool:
         return False
     if value.owner.name == "hal.pack":  # places in an arena
         return ALIGNMENT % alignment == 0
-    parts = [_is_multiple(operand, alignment) for operand in value.owner.operands]
-    return {"arith.addi": all(parts), "arith.muli": any(parts)}.get(value.owner.name, False)
+    joined = {"arith.addi": all, "arith.muli": any}.get(value.owner.name)
+    return joined is not None and joined(_is_multiple(operand, alignment) for operand in set(value.owner.operands))

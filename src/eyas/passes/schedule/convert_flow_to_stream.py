@@ -305,12 +305,13 @@ def _root(resource: mlir.Value) -> mlir.Value:
 
 def _uses_through_scalars(value: mlir.Value) -> list[mlir.OpOperand]:
     """Uses of a scalar, and of what is computed from it."""
-    found = []
-    for use in value.uses:
-        found.append(use)
-        for result in use.owner.operation.results:
-            if not is_tensor(result):
-                found += _uses_through_scalars(result)
+    found, waiting, seen = list[mlir.OpOperand](), [value], {value}
+    while waiting:
+        for use in waiting.pop().uses:
+            found.append(use)
+            fresh = [result for result in use.owner.operation.results if not is_tensor(result) and result not in seen]
+            seen.update(fresh)
+            waiting += fresh
     return found
 
 

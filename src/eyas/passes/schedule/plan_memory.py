@@ -79,10 +79,16 @@ def _is_transient(op: mlir.OpView) -> bool:
 
 def _is_known_on_entry(size: mlir.Value) -> bool:
     """Whether a size follows from the arguments' shapes alone."""
-    owner = size.owner
-    if isinstance(owner, mlir.Block) or owner.name == "stream.load":
-        return False
-    return all(_is_known_on_entry(operand) for operand in owner.operands)
+    # Each op once: sizes share their operands, and there are exponentially many ways through them.
+    waiting, seen = [size], {size}
+    while waiting:
+        owner = waiting.pop().owner
+        if isinstance(owner, mlir.Block) or owner.name == "stream.load":
+            return False
+        fresh = [operand for operand in owner.operands if operand not in seen]
+        seen.update(fresh)
+        waiting += fresh
+    return True
 
 
 def _lifetime(op: mlir.OpView, ordinals: dict[mlir.Operation, int]) -> tuple[int, int]:
