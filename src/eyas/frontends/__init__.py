@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 from eyas.errors import FrontendError, UsageError
@@ -44,6 +45,14 @@ ACCEPTED = (
 )
 
 
+# Endings of files that PyTorch writes: weights, or programs of TorchScript.
+_OF_PYTORCH = (".pt", ".pth", ".bin", ".safetensors", ".ckpt", ".jit", ".ts", ".ptl")
+NO_TORCHSCRIPT = (
+    "which PyTorch itself no longer takes in torch.export: pass the torch.nn.Module that it was made of, or write it as"
+    " ONNX with torch.onnx.export(torch.jit.load(path), inputs, 'model.onnx', dynamo=False) and compile that"
+)
+
+
 def import_model(model: Any, *args: Any, dynamic_shapes: Any = None, **kwargs: Any) -> ImportedProgram:
     """Brings a model into the input contract.
 
@@ -72,7 +81,9 @@ def frontend_of(model: Any, inputs: Any = ()) -> str:
         suffix = os.path.splitext(str(path))[1].lower()
         if suffix in _BY_SUFFIX:
             return _BY_SUFFIX[suffix]
-        if suffix in (".pt", ".pth", ".bin", ".safetensors", ".ckpt"):
+        if suffix in _OF_PYTORCH and _is_torchscript(str(path)):
+            raise UsageError(f"'{path}' is a TorchScript program, {NO_TORCHSCRIPT}")
+        if suffix in _OF_PYTORCH:
             raise UsageError(
                 f"'{path}' holds weights without a program; build the torch.nn.Module, load them into it, and pass the"
                 " module with example inputs"
@@ -99,6 +110,14 @@ def frontend_of(model: Any, inputs: Any = ()) -> str:
     if callable(model):
         return _choose_for_function(model, inputs)
     raise FrontendError(f"cannot import a {type(model).__module__}.{type(model).__qualname__}; accepted: {ACCEPTED}")
+
+
+def _is_torchscript(path: str) -> bool:
+    """An archive with code in it, where one of weights has pickled names only."""
+    if not os.path.isfile(path) or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any(name.split("/")[1:2] == ["code"] for name in archive.namelist())
 
 
 def _frontend_of_folder(path: str) -> str:

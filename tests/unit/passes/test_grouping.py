@@ -272,3 +272,12 @@ def test_two_sides_of_other_shapes_stay_apart():
     join = p.generic("z", inputs, ("e", A, ID), "pp", "%r = arith.mulf %i0, %i1 : f32", "f32")
     order, _, _ = groups_of([*FOUR, ("s", S)], HEAD + row + multiply("t", "a", "b") + join, [("z", A)])
     assert [len(group) for group in order] == [1, 2]
+
+
+def test_sizes_that_share_their_operands_are_walked_once():
+    """There are 2^64 ways through this sum of a sum with itself."""
+    sums = [f"%s{i + 1} = arith.addi %s{i}, %s{i} : i64\n" for i in range(64)]
+    lines = "".join(["%s0 = arith.constant 1 : i64\n", *sums])
+    module = parse_module(p.main([("x", A)], lines, [("x", A)]), make_context())
+    ops = [op.operation for op in entry_block(functions(module)[0]).operations]
+    assert role_of(ops[64]) is Role.HOST

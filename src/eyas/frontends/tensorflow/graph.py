@@ -82,6 +82,21 @@ class _Scope:
     transposed: dict[str, tuple[Value, tuple[int, ...]]] = field(default_factory=dict)
 
 
+@dataclass
+class Attempt:
+    """Nodes that may be thrown away again."""
+
+    _scope: _Scope
+    kept: bool = False
+
+    @property
+    def nodes(self) -> int:
+        return len(self._scope.nodes)
+
+    def keep(self) -> None:
+        self.kept = True
+
+
 class Graph:
     """An ONNX graph that grows node by node. Names are unique in it and in its subgraphs."""
 
@@ -205,6 +220,19 @@ class Graph:
             yield proto
         finally:
             proto.node.extend(self._scopes.pop().nodes)
+
+    @contextmanager
+    def attempt(self) -> Iterator[Attempt]:
+        """Nodes that are added inside stay only if `keep` was called."""
+        attempt = Attempt(scope := _Scope())
+        self._scopes.append(scope)
+        try:
+            yield attempt
+        finally:
+            self._scopes.pop()
+            if attempt.kept:
+                self._scopes[-1].nodes.extend(scope.nodes)
+                self._scopes[-1].transposed.update(scope.transposed)
 
     def fresh(self, name: str, dtype: Any, dims: Sequence[Dim]) -> Value:
         """A value that the caller will define: an input of a subgraph, a result of a node with subgraphs."""

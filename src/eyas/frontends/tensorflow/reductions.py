@@ -37,7 +37,7 @@ def arg_extreme(g: Graph, kind: str, x: Any, axis: Tensor, dtype: Any) -> Any:
 
 
 def top_k(g: Graph, x: Any, k: Tensor, dtype: Any = np.int32) -> list[Any]:
-    count = known(g, k, "k").reshape(-1)[:1].astype(np.int64)
+    count = g.cast(g.reshape(k, [1]), np.int64)
     values, places = g.add_many("TopK", 2, x, count, axis=-1)
     return [values, g.cast(places, dtype)]
 

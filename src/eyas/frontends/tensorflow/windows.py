@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eyas.errors import FrontendError
-from eyas.frontends.tensorflow.graph import Graph, Tensor, dims_of
+from eyas.frontends.tensorflow.graph import Graph, Tensor, Value, dims_of
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,13 @@ def pool(g: Graph, kind: str, x: Any, kernel: Sequence[int], window: Window) -> 
     return g.transpose(result, channels_last(rank))
 
 
-def resize(g: Graph, x: Any, size: Sequence[int], mode: str, align_corners: bool, half_pixel_centers: bool) -> Any:
+def resize(
+    g: Graph, x: Any, wanted: Sequence[int] | Value, mode: str, align_corners: bool, half_pixel_centers: bool
+) -> Any:
     """ResizeBilinear (`mode` "linear") and ResizeNearestNeighbor ("nearest") of an NHWC image."""
-    size = [int(one) for one in size]
+    if isinstance(wanted, Value) or (mode == "nearest" and not all(isinstance(dim, int) for dim in dims_of(x)[1:3])):
+        return _resize_open(g, x, wanted, mode, align_corners, half_pixel_centers)
+    size = [int(one) for one in wanted]
     if tuple(size) == dims_of(x)[1:3]:
         return x
     if mode == "nearest":
@@ -128,6 +132,25 @@ def resize(g: Graph, x: Any, size: Sequence[int], mode: str, align_corners: bool
         options = {"coordinate_transformation_mode": places}
     image = g.transpose(x, channels_first(4))
     result = g.add("Resize", image, None, None, np.array(size, np.int64), mode=mode, axes=[2, 3], **options)
+    return g.transpose(result, channels_last(4))
+
+
+def _resize_open(g: Graph, x: Any, wanted: Any, mode: str, align_corners: bool, half_pixel_centers: bool) -> Any:
+    """The same where a size is computed when the model runs."""
+    places = "align_corners" if align_corners else "half_pixel" if half_pixel_centers else "asymmetric"
+    options: dict[str, Any] = {"coordinate_transformation_mode": places}
+    if mode == "nearest":
+        options["nearest_mode"] = "round_prefer_ceil" if align_corners else "floor"
+        if half_pixel_centers and not align_corners:
+            options["coordinate_transformation_mode"] = "tf_half_pixel_for_nn"
+    entries = g.entries(wanted) if isinstance(wanted, Value) else [int(one) for one in wanted]
+    if all(isinstance(one, int) for one in entries):
+        wanted = np.array(entries, np.int64)
+    size = g.cast(wanted if isinstance(wanted, Value) else np.asarray(wanted), np.int64)
+    image = g.transpose(x, channels_first(4))
+    result = g.add("Resize", image, None, None, size, mode=mode, axes=[2, 3], **options)
+    dims = tuple(one if isinstance(one, int) else None for one in entries)
+    result = Value(result.name, result.dtype, (*dims_of(image)[:2], *dims))
     return g.transpose(result, channels_last(4))
 
 

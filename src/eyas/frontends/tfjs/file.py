@@ -109,4 +109,5 @@ def _read_weight(entry: dict[str, Any], data: np.ndarray, position: int) -> tupl
     if kind == "float16":
         return stored.astype(wanted), position + size
     real = stored.astype(np.float64) * float(packed["scale"]) + float(packed["min"])
-    return (np.round(real) if wanted.kind in "iu" else real).astype(wanted), position + size
+    # NumPy's arithmetic makes a scalar, not an array, of an array without dimensions.
+    return np.asarray(np.round(real) if wanted.kind in "iu" else real, wanted), position + size

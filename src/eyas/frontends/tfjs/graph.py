@@ -5,9 +5,8 @@ Nodes are visited after those that they need. What an operator takes is in the o
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,53 +17,43 @@ from eyas.frontends.tensorflow.elementwise import OPERATORS
 from eyas.frontends.tensorflow.graph import Graph, dims_of
 from eyas.frontends.tensorflow.moves import Masks, known
 from eyas.frontends.tensorflow.windows import Window
+from eyas.frontends.tfjs import control, detection, lists, rare
+from eyas.frontends.tfjs.dilated import CROP, crop
+from eyas.frontends.tfjs.node import Node, Rule, decode, dtype_of
 
-# TensorFlow.js computes with these three types; the others of TensorFlow become one of them.
-DTYPES = {
-    **dict.fromkeys(("DT_FLOAT", "DT_HALF", "DT_DOUBLE", "DT_BFLOAT16"), np.float32),
-    **dict.fromkeys(("DT_INT32", "DT_INT64", "DT_INT16", "DT_INT8", "DT_UINT8", "DT_UINT16"), np.int32),
-    "DT_BOOL": np.bool_,
-}
-# Numbers of types in the enumeration of TensorFlow, which some converters write.
-_TYPE_NUMBERS = {1: "DT_FLOAT", 2: "DT_DOUBLE", 3: "DT_INT32", 4: "DT_UINT8", 9: "DT_INT64", 10: "DT_BOOL"}
 _ERRORS = (IndexError, ValueError, TypeError, AttributeError, KeyError, ArithmeticError)
-
-
-@dataclass(frozen=True)
-class Node:
-    """One node with its operands; options by name as Python values."""
-
-    g: Graph
-    op: str
-    name: str
-    inputs: Sequence[Any]
-    attributes: Mapping[str, Any]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self.attributes.get(name, default)
-
-    def numbers(self, index: int, what: str) -> list[int]:
-        return known(self.g, self.inputs[index], what).reshape(-1).tolist()
-
-    def refuse(self, why: str) -> UnsupportedOpError:
-        return UnsupportedOpError(f"{self.g.description}: {self.op} '{self.name}' is not supported: {why}")
-
-
-Rule = Callable[[Node], Any]
 
 
 @dataclass
 class GraphTranslation:
-    """A GraphDef that is becoming an ONNX graph. `values` has the results of the nodes that are done."""
+    """A GraphDef that is becoming an ONNX graph. `values` has the results of the nodes that are done, `functions` those
+    of the library by name."""
 
     g: Graph
     nodes: Mapping[str, dict[str, Any]]
     weights: Mapping[str, np.ndarray]
+    functions: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     values: dict[str, list[Any]] = field(default_factory=dict)
+    _readers: dict[str, list[dict[str, Any]]] | None = None
+
+    def inside(self, nodes: Mapping[str, dict[str, Any]] | None = None) -> GraphTranslation:
+        """The translation of a part whose results nobody else sees: of a function's nodes, or a loop's among these."""
+        if nodes is None:
+            return replace(self, values=dict(self.values))
+        return replace(self, nodes=nodes, values={}, _readers=None)
+
+    def readers(self, name: str) -> list[dict[str, Any]]:
+        """The nodes that take results of a node."""
+        if self._readers is None:
+            self._readers = {}
+            for node in self.nodes.values():
+                for one in control.data_inputs(node):
+                    self._readers.setdefault(one.partition(":")[0], []).append(node)
+        return self._readers.get(name, [])
 
     def tensor(self, reference: str) -> Any:
         """The tensor that `name:1` refers to, with all that it needs."""
-        name, index = _split(reference)
+        name, index = control.place_of(reference, self.nodes)
         self._visit(name)
         found = self.values[name]
         if index >= len(found):
@@ -72,7 +61,7 @@ class GraphTranslation:
         return found[index]
 
     def _visit(self, wanted: str) -> None:
-        """Without recursion: graphs are deeper than Python's stack."""
+        """Without recursion but into loops and functions: graphs are deeper than Python's stack."""
         waiting, open_ = [wanted], set[str]()
         while waiting:
             name = waiting[-1]
@@ -82,31 +71,38 @@ class GraphTranslation:
             if name not in self.nodes:
                 raise FrontendError(f"{self.g.description}: nothing makes '{name}'")
             node = self.nodes[name]
-            needed = [_split(one)[0] for one in node.get("input", []) if not one.startswith("^")]
+            needed = [control.place_of(one, self.nodes)[0] for one in control.needs(node, self)]
             missing = [one for one in needed if one not in self.values]
             if not missing:
-                self.values[name] = self._translate(node)
+                self._translate(node)
                 waiting.pop()
             elif name in open_:
-                raise UnsupportedOpError(f"{self.g.description}: the graph has a loop of nodes at '{name}', {_V1}")
+                raise UnsupportedOpError(f"{self.g.description}: the graph has nodes in a circle at '{name}'")
             else:
                 open_.add(name)
                 waiting += missing
 
-    def _translate(self, node: dict[str, Any]) -> list[Any]:
+    def _translate(self, node: dict[str, Any]) -> None:
         op, name = node["op"], node["name"]
         self.g.where = name
-        if op == "Const":
-            if name not in self.weights:
-                raise FrontendError(f"{self.g.description}: constant '{name}' has no weight")
-            return [self.weights[name]]
-        given = [self.tensor(one) for one in node.get("input", []) if not one.startswith("^")]
+        if op == "Exit":
+            control.run_loop(node, self)
+        elif op != "Const":
+            self.values[name] = self._results(node)
+        elif name in self.weights:
+            self.values[name] = [self.weights[name]]
+        else:
+            raise FrontendError(f"{self.g.description}: constant '{name}' has no weight")
+
+    def _results(self, node: dict[str, Any]) -> list[Any]:
+        op, name = node["op"], node["name"]
+        given = [self.tensor(one) for one in control.data_inputs(node)]
         attributes = {key: decode(value) for key, value in node.get("attr", {}).items()}
-        made = Node(self.g, op, name, given, attributes)
+        made = Node(self, op, name, given, attributes)
+        self.g.where = name
         rule = RULES.get(op)
         if rule is None and op not in OPERATORS:
-            why = _V1 if op in _CONTROL else "no translation for it"
-            raise made.refuse(why)
+            raise made.refuse(_REFUSED.get(op, "no translation for it"))
         try:
             found = rule(made) if rule else OPERATORS[op](self.g, *given)
         except _ERRORS as error:
@@ -115,47 +111,11 @@ class GraphTranslation:
         return found if isinstance(found, list) else [found]
 
 
-_V1 = "which is control flow of TensorFlow 1"
-_CONTROL = frozenset("Enter Exit Merge Switch NextIteration LoopCond".split())
-
-
-def _split(reference: str) -> tuple[str, int]:
-    name, _, index = reference.partition(":")
-    return name, int(index or 0)
-
-
-def decode(value: Any) -> Any:
-    """An attribute of a node: text is in base64, numbers may be text."""
-    if not isinstance(value, dict) or not value:
-        return None
-    ((kind, content),) = list(value.items())[:1]
-    if kind == "s":
-        return (
-            base64.b64decode(content).decode("utf-8", "replace")
-            if isinstance(content, str)
-            else bytes(content).decode()
-        )
-    if kind == "i":
-        return int(content)
-    if kind == "f":
-        return float(content)
-    if kind == "type":
-        return _TYPE_NUMBERS.get(content, content)
-    if kind == "list":
-        if not content:
-            return []
-        ((inner, items),) = list(content.items())[:1]
-        return [decode({inner: item}) for item in items]
-    if kind == "shape":
-        return [int(dim.get("size", -1)) for dim in (content or {}).get("dim", [])]
-    return content
-
-
-def dtype_of(node: Node, name: str) -> np.dtype:
-    found = node.get(name)
-    if found not in DTYPES:
-        raise node.refuse(f"its type is {found}")
-    return np.dtype(DTYPES[found])
+_TEXT = "TensorFlow.js computes it with text, which tensors here do not hold"
+_REFUSED = {
+    **dict.fromkeys(("StaticRegexReplace", "StringNGrams", "StringSplit", "StringToHashBucketFast"), _TEXT),
+    **dict.fromkeys(("HashTable", "HashTableV2", "LookupTableFind", "LookupTableFindV2"), "it is a hash table"),
+}
 
 
 # Convolutions and pools.
@@ -271,7 +231,7 @@ def batch_norm(node: Node) -> Any:
 def _resize(mode: str) -> Rule:
     def rule(node: Node) -> Any:
         options = bool(node.get("align_corners")), bool(node.get("half_pixel_centers"))
-        return windows.resize(node.g, node.inputs[0], node.numbers(1, "size"), mode, *options)
+        return windows.resize(node.g, node.inputs[0], node.inputs[1], mode, *options)
 
     return rule
 
@@ -387,6 +347,10 @@ def placeholder(node: Node) -> Any:
 
 
 RULES: dict[str, Rule] = {
+    **control.RULES,
+    **detection.RULES,
+    **lists.RULES,
+    **rare.RULES,
     "All": _reduction("All"),
     "Any": _reduction("Any"),
     "ArgMax": _extreme("ArgMax"),
@@ -466,6 +430,7 @@ RULES: dict[str, Rule] = {
     "ZerosLike": lambda node: moves.broadcast_to(
         node.g, np.zeros((), node.inputs[0].dtype), node.g.shape_of(node.inputs[0])
     ),
+    CROP: lambda node: crop(node.g, node.inputs[0], moves.known(node.g, node.inputs[1], "crops")),
     "_FusedConv2D": conv,
     "_FusedMatMul": matmul,
 }

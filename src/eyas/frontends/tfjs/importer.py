@@ -20,8 +20,10 @@ from eyas.frontends.onnx import importer as onnx_importer
 from eyas.frontends.onnx import prepare
 from eyas.frontends.onnx.file import OnnxModel
 from eyas.frontends.tensorflow.graph import Graph, Value
+from eyas.frontends.tfjs.dilated import fold_dilations
 from eyas.frontends.tfjs.file import TfjsFile, open_file
-from eyas.frontends.tfjs.graph import DTYPES, GraphTranslation, decode
+from eyas.frontends.tfjs.graph import GraphTranslation
+from eyas.frontends.tfjs.node import DTYPES, decode
 from eyas.program.program import ImportedProgram, Source
 
 
@@ -61,8 +63,8 @@ class Examples:
         """Arguments of the graph from (name, type, sizes with -1 for an open one, or None for an unknown rank)."""
         proto = onnx.ModelProto()
         for index, (name, dtype, sizes) in enumerate(declared):
-            if sizes is None:
-                sizes = [-1] * self._rank(index, name)
+            if not sizes:
+                sizes = [-1] * self._rank(index, name, is_scalar=sizes is not None)
             dims = [size if size >= 0 else f"{name}_dim{axis}" for axis, size in enumerate(sizes)]
             type_ = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), dims)
             proto.graph.input.append(helper.make_value_info(name, type_))
@@ -74,13 +76,16 @@ class Examples:
             for (name, dtype, _), value in zip(declared, values, strict=True)
         ]
 
-    def _rank(self, index: int, name: str) -> int:
+    def _rank(self, index: int, name: str, is_scalar: bool) -> int:
+        """Of an input without sizes: a scalar may be written as an unknown rank is, so an example decides."""
         if index < len(self._args):
             return np.ndim(self._args[index])
         if name in self._kwargs:
             return np.ndim(self._kwargs[name])
         if isinstance(self._shapes.get(name), (tuple, list)):
             return len(self._shapes[name])
+        if is_scalar:
+            return 0
         raise UsageError(
             f"{self._description}: input '{name}' has any number of dimensions; give example inputs or"
             f" dynamic_shapes={{'{name}': [...]}}"
@@ -89,7 +94,7 @@ class Examples:
 
 def _graph_to_onnx(file: TfjsFile, given: Examples) -> OnnxModel:
     g = Graph(file.description)
-    nodes = {node["name"]: node for node in file.topology["node"]}
+    nodes, weights = fold_dilations({node["name"]: node for node in file.topology["node"]}, file.weights)
     signature = file.signature
     names = {_node_of(entry["name"]): key for key, entry in (signature.get("inputs") or {}).items()}
     places = [node for node in nodes.values() if node["op"] == "Placeholder"]
@@ -105,7 +110,9 @@ def _graph_to_onnx(file: TfjsFile, given: Examples) -> OnnxModel:
         name = names.get(node["name"], node["name"]).removesuffix(":0")
         declared.append((name, DTYPES[kind], _sizes(node, entry)))
     values = given.inputs(g, declared)
-    translation = GraphTranslation(g, nodes, file.weights)
+    library = (file.topology.get("library") or {}).get("function") or []
+    functions = {one["signature"]["name"]: one for one in library}
+    translation = GraphTranslation(g, nodes, weights, functions)
     translation.values = {node["name"]: [value] for node, value in zip(places, values, strict=True)}
     outputs = {key: entry["name"] for key, entry in (signature.get("outputs") or {}).items()} or _ends(nodes)
     results = [(key.removesuffix(":0"), translation.tensor(name)) for key, name in outputs.items()]
@@ -119,10 +126,12 @@ def _node_of(tensor: str) -> str:
 
 def _sizes(node: dict[str, Any], entry: dict[str, Any]) -> list[int] | None:
     """The shape of a placeholder; None where nothing says how many dimensions it has."""
-    for shape in (entry.get("tensorShape"), (node.get("attr", {}).get("shape") or {}).get("shape")):
+    shapes = [entry.get("tensorShape"), (node.get("attr", {}).get("shape") or {}).get("shape")]
+    for shape in shapes:
         if isinstance(shape, dict) and shape.get("dim"):
             return [int(dim.get("size", -1)) for dim in shape["dim"]]
-    return None
+    declared = [shape for shape in shapes if isinstance(shape, dict)]
+    return [] if declared and not any(shape.get("unknownRank") for shape in declared) else None
 
 
 def _ends(nodes: Mapping[str, dict[str, Any]]) -> dict[str, str]:

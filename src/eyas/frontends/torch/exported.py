@@ -13,6 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from eyas.errors import FrontendError, UsageError
+from eyas.frontends import NO_TORCHSCRIPT
 from eyas.frontends.torch.aliases import RestoreWrites, merge_aliases
 from eyas.frontends.torch.callables import FunctionModule
 from eyas.frontends.torch.checks import check_tensors, warn_of_training
@@ -35,6 +36,8 @@ def export_model(
     elif isinstance(model, (str, os.PathLike)):
         exported, description = _load(os.fspath(model)), os.path.basename(os.fspath(model))
         _refuse_inputs(args, kwargs, dynamic_shapes, "a .pt2 file")
+    elif isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        raise UsageError(f"a {type(model).__name__} is a TorchScript program, {NO_TORCHSCRIPT}")
     elif isinstance(model, torch.nn.Module) or callable(model):
         model = model if isinstance(model, torch.nn.Module) else FunctionModule(model)
         names = tuple(inspect.signature(model.forward).parameters)
