@@ -30,6 +30,7 @@ def tidy_control_flow(model: OnnxModel) -> bool:
         for node in graph.node:
             if node.op_type == "If":
                 changed |= _level_branches(model, node, facts)
+                kept.extend(_level_condition(model, node, facts))
             elif node.op_type == "Loop" and _body(node).name != FINAL_LOOP:
                 changed |= _keep_ranks(model, node, facts)
                 kept.extend(_define(model, node, facts))
@@ -109,6 +110,18 @@ def _single(facts: Facts, name: str) -> int | None:
     value = facts.values.get(name)
     shape = None if value is None else value.shape
     return None if shape is None or any(size != 1 for size in shape) else len(shape)
+
+
+def _level_condition(model: OnnxModel, node: onnx.NodeProto, facts: Facts) -> list[onnx.NodeProto]:
+    """A condition may be a tensor of one element and any rank; the importer knows those of rank 0 and 1."""
+    value = facts.values.get(node.input[0])
+    if value is None or value.shape is None or len(value.shape) < 2:
+        return []
+    shape, result = f"{node.name}_condition_shape", f"{node.name}_condition"
+    model.proto.graph.initializer.append(numpy_helper.from_array(np.array([], np.int64), shape))
+    reshape = helper.make_node("Reshape", [node.input[0], shape], [result], name=result)
+    node.input[0] = result
+    return [reshape]
 
 
 def _level_branches(model: OnnxModel, node: onnx.NodeProto, facts: Facts) -> bool:

@@ -39,6 +39,7 @@ def normalize(model: OnnxModel) -> None:
         graph = model.proto.graph
     for node in all_nodes(graph):
         _write_constant_as_tensor(node)
+        _write_default(node)
     separate(model)
     if "" not in opset_versions(model):
         model.proto.opset_import.append(onnx.helper.make_opsetid("", BEST_OPSET))
@@ -68,6 +69,12 @@ def _write_constant_as_tensor(node: onnx.NodeProto) -> None:
         values = np.array(onnx.helper.get_attribute_value(node.attribute[0]), kinds[name])
         tensor = onnx.numpy_helper.from_array(values)
         node.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
+
+
+def _write_default(node: onnx.NodeProto) -> None:
+    """`STFT` gives half a spectrum unless it is told otherwise, which onnx's inference takes the other way round."""
+    if node.op_type == "STFT" and all(attribute.name != "onesided" for attribute in node.attribute):
+        node.attribute.append(onnx.helper.make_attribute("onesided", 1))
 
 
 def _forget_doubtful_shapes(graph: onnx.GraphProto) -> None:

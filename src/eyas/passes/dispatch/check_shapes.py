@@ -23,8 +23,8 @@ _RESHAPES = ("tensor.reshape", "tensor.expand_shape", "tensor.collapse_shape")
 
 @dataclass(frozen=True)
 class CheckShapes(Pass):
-    """Adds a `cf.assert` in the host program for each pair of sizes that a linalg op or a reshape needs to be equal and
-    that are not known to be, and for each padding that may be below 0: a kernel then never reads or writes outside a
+    """Adds a `cf.assert` in the host program for each pair of sizes that a linalg op, a concatenation or a reshape needs
+    to be equal and that are not known to be, and for each padding that may be below 0: a kernel then never reads or writes outside a
     tensor, whatever a call brings. From then on the two sizes are one value, as `unify-dimensions` has it: loops over
     either can be shared.
 
@@ -49,6 +49,8 @@ class CheckShapes(Pass):
                         _check(op, checked, one)
                     elif op.name in _RESHAPES:
                         _check_reshape(op)
+                    elif op.name == "tensor.concat":
+                        _check_concat(op, checked, one)
                     elif op.name == "tensor.pad":
                         _check_pad(op, checked)
 
@@ -101,6 +103,16 @@ def _check_reshape(op: mlir.Operation) -> None:
         products.append(product)
     same = arith.CmpIOp(arith.CmpIPredicate.eq, *products).result
     cf.AssertOp(same, f"a reshape at {describe_location(op.location)} would change the number of elements")
+
+
+def _check_concat(op: mlir.Operation, checked: set[tuple], one: _Same) -> None:
+    """Across the axis all operands are as long as the first, which the result takes its sizes from."""
+    axis = mlir.IntegerAttr(op.attributes["dim"]).value
+    first, *others = [_sizes(value) for value in op.operands]
+    for sizes in others:
+        for at, (left, right) in enumerate(zip(first, sizes, strict=True)):
+            if at != axis:
+                _require_equal(left, right, op, checked, one)
 
 
 def _check_pad(op: mlir.Operation, checked: set[tuple]) -> None:

@@ -1,7 +1,8 @@
 """Sizes that a file leaves open and that can be one number only, because of what the graph does with them.
 
 A recurrent layer whose first state is a constant or an input of a known batch takes that batch alone, as an inner size
-of a product is the one of a known matrix; the ranks around a `ScatterND` say how long its positions are. A `Squeeze`
+of a product is the one of a known matrix, and the channels of a convolution or a normalisation those of its weights;
+the ranks around a `ScatterND` say how long its positions are. A `Squeeze`
 without axes drops whatever is 1, so that the rank of its result is open with the size: where the model says what rank
 it returns, that decides.
 """
@@ -19,6 +20,15 @@ from eyas.frontends.onnx.symbolic import expressions as ex
 from eyas.frontends.onnx.symbolic.interpret import Facts, interpret
 
 _RECURRENT = ("GRU", "LSTM", "RNN")
+# Where the weights are among the operands, and which of their dimensions has the channels of the first operand.
+_CHANNELS = {
+    "BatchNormalization": (1, 0),
+    "Conv": (1, 1),
+    "ConvInteger": (1, 1),
+    "ConvTranspose": (1, 0),
+    "InstanceNormalization": (1, 0),
+    "QLinearConv": (3, 1),
+}
 # Operators whose result has the shape of their first operand, or of the other one than a number.
 _KEEP_SHAPE = (
     *("Abs", "Add", "Cast", "Clip", "Div", "Exp", "Floor", "Identity", "LeakyRelu", "Log", "Mul", "Neg", "Relu"),
@@ -57,16 +67,38 @@ def _equal_sizes(node: onnx.NodeProto, facts: Facts, graph: onnx.GraphProto) -> 
         for state in shapes[5:7]:
             if state is not None and len(state) == 3:
                 yield batch, state[0 if batch_first else 1]
+        if shapes[1] is not None:
+            yield shapes[0][2], shapes[1][-1]
+    elif node.op_type in _CHANNELS and shapes[0] is not None and len(shapes[0]) > 1:
+        place, at = _CHANNELS[node.op_type]
+        weights = shapes[place]
+        if weights is not None:
+            # Each group of a convolution reads its own part of the channels.
+            yield shapes[0][1], ex.mul(weights[at], _attributes(node).get("group", 1) if at else 1)
     elif node.op_type == "MatMul" and all(shape is not None and len(shape) > 1 for shape in shapes):
         one, other = shapes
         assert one is not None and other is not None
         yield one[-1], other[-2]
+    elif node.op_type == "Concat":
+        yield from _beside_constants(node, shapes, {tensor.name for tensor in graph.initializer})
     elif node.op_type == "ScatterND" and all(shapes[:3]):
         data, places, updates = shapes[:3]
         assert data is not None and places is not None and updates is not None
         yield places[-1], len(places) - 1 + len(data) - len(updates)
     elif node.op_type == "Squeeze" and shapes[0] is not None and _has_no_axes(node):
         yield from ((size, 1) for size in _dropped(shapes[0], _returned_rank(node.output[0], graph, facts)))
+
+
+def _beside_constants(
+    node: onnx.NodeProto, shapes: Sequence[Sequence[ex.Integer] | None], constants: set[str]
+) -> Iterator[tuple[ex.Integer, ex.Integer]]:
+    """Sizes across the axis of a concatenation are those of a constant in it: a class token is for one batch."""
+    known = [shape for name, shape in zip(node.input, shapes, strict=True) if name in constants and shape]
+    for shape in shapes:
+        if not known or shape is None or len(shape) != len(known[0]):
+            continue
+        axis = _attributes(node).get("axis", 1) % len(shape)
+        yield from (pair for at, pair in enumerate(zip(shape, known[0], strict=True)) if at != axis)
 
 
 def _attributes(node: onnx.NodeProto) -> dict[str, Any]:

@@ -7,65 +7,28 @@ nothing. Whatever has no rule here is inferred by onnx, which hands dimensions t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import onnx
-from onnx import helper
 
 from eyas.frontends.onnx.symbolic import expressions as ex
+from eyas.frontends.onnx.symbolic import rare_sizes
+from eyas.frontends.onnx.symbolic.call import Call, Shape, Size
 from eyas.frontends.onnx.symbolic.values import Value
-
-Size: TypeAlias = ex.Integer | None
-Shape: TypeAlias = Sequence[Size] | None
-
 
 def result_shapes(node: onnx.NodeProto, inputs: Sequence[Value | None], opset: int) -> Sequence[Shape] | None:
     """The shapes of a node's results, as far as a rule says; None without a rule."""
-    rule = _RULES.get(node.op_type)
+    rule = _RULES.get(node.op_type) or rare_sizes.RULES.get(node.op_type)
     if rule is None:
         return None
     try:
-        return rule(_Call(node, list(inputs), opset))
+        return rule(Call(node, list(inputs), opset))
     except (IndexError, ValueError, TypeError):
         # What does not fit together is for onnx to say.
         return None
 
 
-@dataclass(frozen=True)
-class _Call:
-    node: onnx.NodeProto
-    inputs: list[Value | None]
-    opset: int
-
-    def attribute(self, name: str, default: Any = None) -> Any:
-        for found in self.node.attribute:
-            if found.name == name:
-                return helper.get_attribute_value(found)
-        return default
-
-    def shape(self, index: int = 0) -> tuple[ex.Integer, ...] | None:
-        value = self.inputs[index] if index < len(self.inputs) else None
-        return None if value is None else value.shape
-
-    def has(self, index: int) -> bool:
-        return index < len(self.inputs) and self.inputs[index] is not None
-
-    def elements(self, index: int, attribute: str = "") -> list[Any] | None:
-        """The elements of an operand, or of the attribute that older opsets have in its place."""
-        if not self.has(index):
-            given = self.attribute(attribute) if attribute else None
-            return None if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
-        elements = self.inputs[index].elements  # type: ignore[union-attr]
-        return None if elements is None else list(elements.reshape(-1))
-
-    def count(self, index: int) -> int | None:
-        """How many elements a vector has."""
-        shape = self.shape(index)
-        return shape[0] if shape is not None and len(shape) == 1 and isinstance(shape[0], int) else None
-
-
-def _reshape(call: _Call) -> Sequence[Shape] | None:
+def _reshape(call: Call) -> Sequence[Shape] | None:
     shape, wanted = call.shape(), call.elements(1, "shape")
     if wanted is None:
         count = call.count(1)
@@ -102,7 +65,7 @@ def _is_size(size: Any) -> bool:
     return isinstance(size, ex.Poly) or (isinstance(size, int) and size >= 0)
 
 
-def _expand(call: _Call) -> Sequence[Shape] | None:
+def _expand(call: Call) -> Sequence[Shape] | None:
     shape, wanted = call.shape(), call.elements(1)
     if shape is None:
         return None
@@ -124,7 +87,7 @@ def broadcast(a: Size, b: Size) -> Size:
     return b if isinstance(b, int) else None
 
 
-def _constant_of_shape(call: _Call) -> Sequence[Shape] | None:
+def _constant_of_shape(call: Call) -> Sequence[Shape] | None:
     wanted = call.elements(0)
     if wanted is None:
         count = call.count(0)
@@ -132,7 +95,7 @@ def _constant_of_shape(call: _Call) -> Sequence[Shape] | None:
     return [[size if _is_size(size) else None for size in wanted]]
 
 
-def _slice(call: _Call) -> Sequence[Shape] | None:
+def _slice(call: Call) -> Sequence[Shape] | None:
     shape = call.shape()
     if shape is None:
         return None
@@ -194,7 +157,7 @@ def _position(at: Any, size: ex.Integer) -> Size:
     return None
 
 
-def _concat(call: _Call) -> Sequence[Shape] | None:
+def _concat(call: Call) -> Sequence[Shape] | None:
     shapes = [call.shape(index) for index in range(len(call.inputs))]
     known = [shape for shape in shapes if shape is not None]
     if not known:
@@ -214,7 +177,7 @@ def _concat(call: _Call) -> Sequence[Shape] | None:
     return [result]
 
 
-def _pad(call: _Call) -> Sequence[Shape] | None:
+def _pad(call: Call) -> Sequence[Shape] | None:
     shape = call.shape()
     pads = call.elements(1, "pads" if call.opset > 1 else "paddings")
     if shape is None:
@@ -229,14 +192,14 @@ def _pad(call: _Call) -> Sequence[Shape] | None:
     return [result]
 
 
-def _tile(call: _Call) -> Sequence[Shape] | None:
+def _tile(call: Call) -> Sequence[Shape] | None:
     shape, repeats = call.shape(), call.elements(1)
     if shape is None:
         return None
     return [[None] * len(shape) if repeats is None else [ex.mul(a, b) for a, b in zip(shape, repeats, strict=True)]]
 
 
-def _resize(call: _Call) -> Sequence[Shape] | None:
+def _resize(call: Call) -> Sequence[Shape] | None:
     shape = call.shape()
     if shape is None:
         return None
@@ -256,7 +219,7 @@ def _resize(call: _Call) -> Sequence[Shape] | None:
     return [result]
 
 
-def _split(call: _Call) -> Sequence[Shape] | None:
+def _split(call: Call) -> Sequence[Shape] | None:
     shape, count = call.shape(), len(call.node.output)
     if shape is None:
         return None
@@ -273,7 +236,7 @@ def _split(call: _Call) -> Sequence[Shape] | None:
     return [[*shape[:axis], size, *shape[axis + 1 :]] for size in parts]
 
 
-def _range(call: _Call) -> Sequence[Shape] | None:
+def _range(call: Call) -> Sequence[Shape] | None:
     ends = [call.elements(index) for index in range(3)]
     if any(one is None for one in ends):
         return [[None]]
@@ -296,7 +259,7 @@ def _float_range(start: Any, limit: Any, step: Any) -> Size:
     return count if ex.is_not_negative(count) else ex.extreme("max", count, 0)
 
 
-def _top_k(call: _Call) -> Sequence[Shape] | None:
+def _top_k(call: Call) -> Sequence[Shape] | None:
     shape, k = call.shape(), call.elements(1, "k")
     if shape is None:
         return None
@@ -305,7 +268,7 @@ def _top_k(call: _Call) -> Sequence[Shape] | None:
     return [one, one]
 
 
-def _one_hot(call: _Call) -> Sequence[Shape] | None:
+def _one_hot(call: Call) -> Sequence[Shape] | None:
     shape, depth = call.shape(), call.elements(1)
     if shape is None:
         return None
@@ -314,7 +277,7 @@ def _one_hot(call: _Call) -> Sequence[Shape] | None:
     return [[*shape[:axis], size, *shape[axis:]]]
 
 
-def _flatten(call: _Call) -> Sequence[Shape] | None:
+def _flatten(call: Call) -> Sequence[Shape] | None:
     shape = call.shape()
     if shape is None:
         return None
@@ -323,7 +286,7 @@ def _flatten(call: _Call) -> Sequence[Shape] | None:
     return [[ex.product(shape[:axis]), ex.product(shape[axis:])]]
 
 
-def _window(call: _Call) -> Sequence[Shape] | None:
+def _window(call: Call) -> Sequence[Shape] | None:
     """Convolutions and pooling."""
     shape = call.shape()
     if shape is None:
@@ -359,7 +322,7 @@ def _window(call: _Call) -> Sequence[Shape] | None:
     return [one] * len(call.node.output)
 
 
-def _conv_transpose(call: _Call) -> Sequence[Shape] | None:
+def _conv_transpose(call: Call) -> Sequence[Shape] | None:
     shape, weights = call.shape(), call.shape(1)
     auto = call.attribute("auto_pad", b"NOTSET")
     if shape is None or weights is None or call.attribute("output_shape") or auto not in (b"NOTSET", b"VALID"):
@@ -376,7 +339,7 @@ def _conv_transpose(call: _Call) -> Sequence[Shape] | None:
     return [result]
 
 
-def _depth_to_space(call: _Call) -> Sequence[Shape] | None:
+def _depth_to_space(call: Call) -> Sequence[Shape] | None:
     shape, block = call.shape(), call.attribute("blocksize", 1)
     if shape is None:
         return None
@@ -386,7 +349,7 @@ def _depth_to_space(call: _Call) -> Sequence[Shape] | None:
     return [[n, ex.mul(c, block * block), ex.divide(h, block), ex.divide(w, block)]]
 
 
-def _einsum(call: _Call) -> Sequence[Shape] | None:
+def _einsum(call: Call) -> Sequence[Shape] | None:
     equation = call.attribute("equation", b"").decode().replace(" ", "")
     shapes = [call.shape(index) for index in range(len(call.inputs))]
     if "..." in equation or "->" not in equation or any(shape is None for shape in shapes):
@@ -399,7 +362,7 @@ def _einsum(call: _Call) -> Sequence[Shape] | None:
     return [[sizes[letter] for letter in result]]
 
 
-def _squeeze(call: _Call) -> Sequence[Shape] | None:
+def _squeeze(call: Call) -> Sequence[Shape] | None:
     """Without axes all dimensions of one go. An open size is taken to be larger, which is checked when it runs."""
     shape = call.shape()
     if shape is None or call.has(1) or call.attribute("axes") is not None:
@@ -407,12 +370,12 @@ def _squeeze(call: _Call) -> Sequence[Shape] | None:
     return [[size for size in shape if size != 1]]
 
 
-def _non_zero(call: _Call) -> Sequence[Shape] | None:
+def _non_zero(call: Call) -> Sequence[Shape] | None:
     shape = call.shape()
     return None if shape is None else [[len(shape), None]]
 
 
-_RULES: dict[str, Callable[[_Call], Sequence[Shape] | None]] = {
+_RULES: dict[str, Callable[[Call], Sequence[Shape] | None]] = {
     "AveragePool": _window,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
