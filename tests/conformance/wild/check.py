@@ -29,6 +29,7 @@ from eyas.errors import EyasError, FrontendError, UnsupportedOpError
 FILES = (
     "cases_audio",
     "cases_vision",
+    "cases_images",
     "cases_text",
     "cases_tflite",
     "cases_tfjs",
