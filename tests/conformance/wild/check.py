@@ -36,6 +36,7 @@ FILES = (
     "cases_torch",
     "cases_classical",
     "cases_more",
+    "cases_npm",
 )
 # Blocks that take turns; long models are timed less often.
 _TURNS, _SECONDS = 7, 4.0

@@ -118,10 +118,10 @@ def resize(
     if tuple(size) == dims_of(x)[1:3]:
         return x
     if mode == "nearest":
-        for axis, wanted in zip((1, 2), size, strict=True):
+        for axis, count in zip((1, 2), size, strict=True):
             had = g.size(x, axis)
-            chosen = _nearest(had, wanted, align_corners, half_pixel_centers)
-            if wanted % had == 0 and np.array_equal(chosen, np.arange(wanted) // (wanted // had)):
+            chosen = _nearest(had, count, align_corners, half_pixel_centers)
+            if count % had == 0 and np.array_equal(chosen, np.arange(count) // (count // had)):
                 continue
             x = g.add("Gather", x, chosen, axis=axis)
         if tuple(size) == dims_of(x)[1:3]:
