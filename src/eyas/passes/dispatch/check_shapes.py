@@ -23,10 +23,10 @@ _RESHAPES = ("tensor.reshape", "tensor.expand_shape", "tensor.collapse_shape")
 
 @dataclass(frozen=True)
 class CheckShapes(Pass):
-    """Adds a `cf.assert` in the host program for each pair of sizes that a linalg op, a concatenation or a reshape needs
-    to be equal and that are not known to be, and for each padding that may be below 0: a kernel then never reads or writes outside a
-    tensor, whatever a call brings. From then on the two sizes are one value, as `unify-dimensions` has it: loops over
-    either can be shared.
+    """Adds a `cf.assert` in the host program for each pair of sizes that a linalg op, a concatenation or a reshape
+    needs to be equal and that are not known to be, and for each padding that may be below 0: a kernel then never reads
+    or writes outside a tensor, whatever a call brings. From then on the two sizes are one value, as `unify-dimensions`
+    has it: loops over either can be shared.
 
         linalg.add ins(%x, %y : tensor<?xf32>, tensor<?xf32>)
       becomes

@@ -16,6 +16,7 @@ from eyas.frontends.onnx.symbolic import rare_sizes
 from eyas.frontends.onnx.symbolic.call import Call, Shape, Size
 from eyas.frontends.onnx.symbolic.values import Value
 
+
 def result_shapes(node: onnx.NodeProto, inputs: Sequence[Value | None], opset: int) -> Sequence[Shape] | None:
     """The shapes of a node's results, as far as a rule says; None without a rule."""
     rule = _RULES.get(node.op_type) or rare_sizes.RULES.get(node.op_type)
