@@ -37,6 +37,7 @@ FILES = (
     "cases_classical",
     "cases_more",
     "cases_npm",
+    "cases_science",
 )
 # Blocks that take turns; long models are timed less often.
 _TURNS, _SECONDS = 7, 4.0

@@ -74,6 +74,12 @@ class OnnxModel:
     written_opset: int = 0
     _maps: dict[str, mmap.mmap] = field(default_factory=dict)
 
+    def check_data(self) -> None:
+        """Looks whether all weights are there: nothing else that is said of a model without them would help."""
+        for tensor in self.proto.graph.initializer:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                self.reader(tensor)
+
     def reader(self, tensor: onnx.TensorProto) -> Callable[[], np.ndarray]:
         """A function that reads one tensor; checks now that the bytes exist."""
         dtype, shape = numpy_dtype(dtype_of(tensor.data_type)), tuple(tensor.dims)

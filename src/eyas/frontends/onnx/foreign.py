@@ -65,6 +65,7 @@ RULES: dict[str, dict[str, str]] = {
         "GemmFastGelu": "contrib.products:gemm_fast_gelu",
         "GridSample": "contrib.moves:grid_sample",
         "GroupNorm": "contrib.normalize:group_norm",
+        "GroupNormalization": "contrib.normalize:group_normalization",
         "GroupQueryAttention": "contrib.grouped:group_query_attention",
         "Inverse": "contrib.moves:inverse",
         "Irfft": "contrib.moves:irfft",
@@ -112,8 +113,9 @@ RULES: dict[str, dict[str, str]] = {
         "Unique": "contrib.moves:unique",
     },
 }
-# ONNX Runtime writes these in the standard's domain; the standard has the first since an opset, the second never.
-_EARLY = {"LayerNormalization": 17, "SimplifiedLayerNormalization": 1 << 30}
+# What the standard has since an opset, and another meaning or none before; ONNX Runtime writes two of them earlier, and
+# one that the standard never had.
+_EARLY = {"GroupNormalization": 21, "LayerNormalization": 17, "SimplifiedLayerNormalization": 1 << 30}
 # The rules write operators of this opset: reductions take their axes as an input.
 _OPSET = 18
 

@@ -95,6 +95,7 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
     if dynamic_shapes is not None and not isinstance(dynamic_shapes, Mapping):
         raise UsageError("dynamic_shapes of an ONNX model maps input names to shapes, or symbolic dimensions to sizes")
     source = model if isinstance(model, OnnxModel) else open_model(model)
+    source.check_data()
     prepare.normalize(source)
     prepare.check_operators(source, foreign.is_known)
     prepare.modernize(source)

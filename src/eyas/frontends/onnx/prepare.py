@@ -17,6 +17,7 @@ from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.onnx import upgrade
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx.functions import function_of
+from eyas.frontends.onnx.order import sort_nodes
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, declare_loop_results, separate, subgraphs
 from eyas.frontends.onnx.symbolic import settle
 from eyas.frontends.onnx.symbolic.implied import implied_sizes
@@ -37,6 +38,7 @@ def normalize(model: OnnxModel) -> None:
     if model.proto.functions:
         _update(model, onnx.inliner.inline_local_functions)
         graph = model.proto.graph
+    sort_nodes(graph)
     for node in all_nodes(graph):
         _write_constant_as_tensor(node)
         _write_default(node)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch_mlir.dialects import arith, linalg, scf, tensor
+from torch_mlir.dialects import arith, cf, linalg, scf, tensor
 
-from eyas.ir import Pass, mlir
+from eyas.ir import Pass, describe_location, mlir
 from eyas.ir.structured import empty_like, generic, index_constant
 from eyas.ir.walk import defining_op
 from eyas.passes.input.recurrent_cells import Cell, Scalars, gru, lstm
@@ -67,6 +67,7 @@ class _Recurrence:
         self.batch = mlir.RankedTensorType(self.given.type).shape[1]
         self.hidden = mlir.RankedTensorType(self.given.type).shape[2] // len(self.cell.gates)
         self.at: mlir.Value | None = None
+        self.location = op.location
 
     def build(self) -> list[mlir.Value]:
         """Rows of all steps, and the last states."""
@@ -93,6 +94,13 @@ class _Recurrence:
     def _with_batch(self, state: mlir.Value) -> mlir.Value:
         """A state of the type that the rows of the inputs have."""
         shape = [self.batch, *mlir.RankedTensorType(state.type).shape[1:]]
+        if self.batch == mlir.ShapedType.get_dynamic_size():
+            # Ops inside of a loop are not looked at by `check-shapes`, and all of them rely on this.
+            sizes = tensor.dim(state, index_constant(0)), tensor.dim(self.given, index_constant(1))
+            same = arith.CmpIOp(arith.CmpIPredicate.eq, *sizes).result
+            where = describe_location(self.location)
+            check = cf.AssertOp(same, f"the first state at {where} must have as many rows as the inputs have")
+            check.operation.attributes["flow.keep"] = mlir.UnitAttr.get()
         type_ = mlir.RankedTensorType.get(shape, self.element)
         return state if state.type == type_ else tensor.cast(type_, state)
 

@@ -48,3 +48,14 @@ func.func @padding(%x: tensor<4xf32>, %n: index) -> tensor<?xf32> {
   } : tensor<4xf32> to tensor<?xf32>
   return %p : tensor<?xf32>
 }
+
+// Across the axis of a concatenation sizes are equal.
+// CHECK-LABEL: func.func @concatenation
+// CHECK: [[SAME:%.*]] = arith.cmpi eq
+// CHECK: cf.assert [[SAME]], "two sizes must be equal for tensor.concat
+// CHECK-NOT: cf.assert
+// CHECK: tensor.concat
+func.func @concatenation(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r = tensor.concat dim(1) %x, %y : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}

@@ -57,7 +57,7 @@ def range_(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         return None
     given = [b.reshape(name, []) if b.rank_of(name) else name for name in node.input if name]
     if len(given) < 3:
-        given.append(b.constant(1, helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))))
+        given.append(b.constant(1, b.dtype_of(node.input[0])))
     return [b.add("Range", *given)]
 
 
@@ -122,7 +122,7 @@ def irfft(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     axis, half = len(dims) - 2, dims[-2]
     x = node.input[0]
     mirrored = b.add("Gather", x, whole(range(half - 2, 0, -1), b), axis=axis)
-    mirrored = b.add("Mul", mirrored, b.constant([1.0, -1.0], helper.tensor_dtype_to_np_dtype(b.type_of(x))))
+    mirrored = b.add("Mul", mirrored, b.constant([1.0, -1.0], b.dtype_of(x)))
     full = b.add("Concat", x, mirrored, axis=axis)
     if axis == 0:
         full = b.add("Unsqueeze", full, whole([0], b))

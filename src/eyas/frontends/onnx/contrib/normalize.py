@@ -116,6 +116,15 @@ def group_norm(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     return results(node, floats.write(value), floats.write(total) if len(node.output) > 1 else "")
 
 
+def group_normalization(node: onnx.NodeProto, b: Builder) -> list[str] | None:
+    """As the standard had it first: scale and bias are those of groups, which is a normalisation of instances."""
+    groups = attribute(node, "num_groups", 1)
+    rows = b.reshape(node.input[0], [0, groups, -1])
+    epsilon = attribute(node, "epsilon", 1e-5)
+    value = b.add("InstanceNormalization", rows, node.input[1], node.input[2], epsilon=epsilon)
+    return [b.add("Reshape", value, b.add("Shape", node.input[0]))]
+
+
 def _skipped(node: onnx.NodeProto, x: str, floats: Floats, rank: int, last: bool, b: Builder) -> str:
     skip, bias = node.input[3], operand(node, 4)
     other = floats.read(skip)

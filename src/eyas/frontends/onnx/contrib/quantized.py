@@ -25,7 +25,7 @@ def _read_at(node: onnx.NodeProto, place: int, b: Builder) -> str:
 def _write(value: str, scale: str, zero: str, like: str, b: Builder) -> list[str]:
     """Quantised as `like` is where there is no zero point to say it."""
     if not zero:
-        zero = b.constant(0, helper.tensor_dtype_to_np_dtype(b.type_of(like)))
+        zero = b.constant(0, b.dtype_of(like))
         return [b.add("QuantizeLinear", value, *scalars([scale], b), zero)]
     return [b.add("QuantizeLinear", value, *scalars([scale, zero], b))]
 

@@ -115,7 +115,7 @@ def gather_nothing(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     first = b.add("Unsqueeze", first, b.constant(np.arange(axis + 1, axis + len(places)), np.int64))
     after = np.arange(len(places), len(places) + len(dims) - axis - 1)
     chosen = b.cast(b.add("Unsqueeze", node.input[1], b.constant(after, np.int64)), onnx.TensorProto.BOOL)
-    zero = b.constant(0, onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0])))
+    zero = b.constant(0, b.dtype_of(node.input[0]))
     return [b.add("Where", chosen, first, zero)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute
 
@@ -63,7 +63,7 @@ def sign(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer compares floats with an integer zero, and folds that wrongly where they are constants."""
     if b.type_of(node.input[0]) not in _FLOATS:
         return None
-    kind = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    kind = b.dtype_of(node.input[0])
     zero, one, minus = (b.constant(value, kind) for value in (0, 1, -1))
     rest = b.add("Where", b.add("Less", node.input[0], zero), minus, zero)
     return [b.add("Where", b.add("Greater", node.input[0], zero), one, rest)]
@@ -71,7 +71,7 @@ def sign(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def negative_integer(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer negates integers as f32, which loses all but 24 bits."""
-    kind = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    kind = b.dtype_of(node.input[0])
     if kind.kind != "i":
         return None
     return [b.add("Sub", b.constant(0, kind), node.input[0])]
@@ -80,7 +80,7 @@ def negative_integer(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 def integer_power(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """The importer raises integers as f64, which loses all but 53 bits, and keeps sizes from being read back. Small
     powers are products."""
-    kind, exponent = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0])), b.value_of(node.input[1])
+    kind, exponent = b.dtype_of(node.input[0]), b.value_of(node.input[1])
     rank = b.rank_of(node.input[0])
     if kind.kind not in "iu" or exponent is None or exponent.size != 1 or rank is None or exponent.ndim > rank:
         return None
@@ -97,7 +97,7 @@ def integer_power(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 def extreme(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Max and Min of floats: NaN in any operand is the result; the importer misses it in the first."""
-    kind = helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    kind = b.dtype_of(node.input[0])
     if kind.kind not in "fV" or len(node.input) != 2:
         return None
     one, other = node.input

@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from eyas.errors import UnsupportedOpError
 from eyas.frontends.onnx.file import OnnxModel, is_large
 from eyas.frontends.onnx.prepare import describe_node
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, subgraphs
@@ -144,6 +145,14 @@ class Builder:
         if name in self._tensors:
             return self._tensors[name].data_type
         return self._values[name].type.tensor_type.elem_type if name in self._values else 0
+
+    def dtype_of(self, name: str) -> np.dtype:
+        """The same for NumPy. What has no type that can be inferred cannot be rewritten."""
+        if not self.type_of(name):
+            raise UnsupportedOpError(
+                f"node '{self.prefix}' is not supported: the type of its operand '{name}' is not known"
+            )
+        return helper.tensor_dtype_to_np_dtype(self.type_of(name))
 
     def shape_of(self, name: str) -> tuple[int, ...] | None:
         """The static shape of a value of the graph, or None."""

@@ -18,7 +18,7 @@ def cum_prod(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         return None
     along = int(axis.reshape(())) % len(shape)
     size = shape[along]
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    dtype = b.dtype_of(node.input[0])
     reverse, exclusive = attribute(node, "reverse", 0), attribute(node, "exclusive", 0)
 
     def shifted(value: str, distance: int) -> str:
@@ -59,7 +59,7 @@ def col2im(node: onnx.NodeProto, b: Builder) -> list[str] | None:
             if (pixel >= 0).all() and (pixel < image).all():
                 table[k, np.ravel_multi_index(tuple(pixel), tuple(image))] = k * columns[2] + column
     flat = b.reshape(node.input[0], [batch, channels, nothing])
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    dtype = b.dtype_of(node.input[0])
     padded = b.add("Concat", flat, b.constant(np.zeros((batch, channels, 1), dtype)), axis=2)
     taken = b.reshape(b.add("Gather", padded, b.constant(table.reshape(-1)), axis=2), [batch, channels, kernel, pixels])
     return [b.reshape(b.sum(taken, 2), [batch, channels, *(int(size) for size in image)])]
@@ -82,7 +82,7 @@ def max_unpool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         if given is None:
             return None
         wanted = [int(size) for size in given]
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    dtype = b.dtype_of(node.input[0])
     zeros = b.constant(np.zeros(int(np.prod(inferred)), dtype))
     flat = [b.reshape(name, [-1]) for name in (node.input[1], node.input[0])]
     value = b.reshape(b.add("ScatterElements", zeros, *flat, axis=0), inferred)

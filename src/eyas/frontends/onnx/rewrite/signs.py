@@ -82,7 +82,7 @@ def _nothing(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     shapes = [b.shape_of(name) for name in node.output if name]
     if not all(shape is not None and 0 in shape for shape in shapes) or b.type_of(node.output[0]) not in _UNSIGNED:
         return None
-    types = [_signed_type(helper.tensor_dtype_to_np_dtype(b.type_of(name))) for name in node.output if name]
+    types = [_signed_type(b.dtype_of(name)) for name in node.output if name]
     return [b.constant(np.zeros(shape or (), dtype), dtype) for shape, dtype in zip(shapes, types, strict=True)]
 
 

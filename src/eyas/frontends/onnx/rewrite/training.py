@@ -12,7 +12,7 @@ class _Update:
 
     def __init__(self, node: onnx.NodeProto, b: Builder, states: int):
         self.node, self.b = node, b
-        self.dtype = onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[2]))
+        self.dtype = b.dtype_of(node.input[2])
         self.rate = b.reshape(node.input[0], [])
         self.steps = b.reshape(b.cast(node.input[1], b.type_of(node.input[2])), [])
         count = (len(node.input) - 2) // (2 + states)
