@@ -52,8 +52,10 @@ def row(
 
 
 def _chosen(made: Any, attrs: dict[str, Any]) -> Any:
-    """One of several results, the one that `attrs` names."""
-    return made[attrs.get("result", 0) % len(made)] if isinstance(made, (tuple, list)) else made
+    """One of several results, the one that `attrs` names; nothing where there are none."""
+    if not isinstance(made, (tuple, list)):
+        return made
+    return made[attrs.get("result", 0) % len(made)] if made else torch.empty(0)
 
 
 def reference(function: Callable[..., Any], args: Sequence[Shadow], attrs: dict[str, Any]) -> Shadow:
@@ -124,7 +126,10 @@ def _own(value: np.ndarray, name: str) -> np.ndarray:
 
 def _samples(args: Sequence[Shadow], rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
     """Operands that are moved all the way and, since steps of a round number may lead to an equal remainder, some of
-    the way. What may be 0 is 0 in one of them, since quotients and logarithms are not continuous there."""
+    the way; all of them up and all of them down, since roundings to whole numbers are steps. What may be 0 is 0 in one
+    of them, since quotients and logarithms are not continuous there."""
+    for direction in (-1.0, 1.0):
+        yield [_moved(arg, rng, direction=direction) for arg in args]
     for number in range(SAMPLES):
         yield [_moved(arg, rng, rng.uniform(0.2, 1.0, arg.shape) if number % 2 else 1.0) for arg in args]
     nothing = [(np.abs(arg.value) <= arg.error) & (arg.value != 0) if arg.is_float else ZERO for arg in args]
@@ -211,13 +216,15 @@ def _in_doubles(function: Any, values: Sequence[np.ndarray], args: Sequence[Shad
     return exact if exact.dtype == np.float64 else None
 
 
-def _moved(arg: Shadow, rng: np.random.Generator, share: Any = 1.0) -> np.ndarray:
+def _moved(arg: Shadow, rng: np.random.Generator, share: Any = 1.0, direction: float = 0.0) -> np.ndarray:
     if not arg.is_float:
         return arg.value
     error = np.where(np.isfinite(arg.error), arg.error, 0.0)
     with np.errstate(all="ignore"):
         size = np.where(np.isfinite(arg.value), np.abs(arg.value), 0.0)
-        step = share * rng.choice((-1.0, 1.0), arg.shape) * (error + MOVED_UNITS * UNIT[arg.dtype] * size)
+        step = (
+            share * (direction or rng.choice((-1.0, 1.0), arg.shape)) * (error + MOVED_UNITS * UNIT[arg.dtype] * size)
+        )
         there = to_dtype(arg.value + step, arg.dtype)
         return np.where(np.isfinite(there), there, arg.value)
 

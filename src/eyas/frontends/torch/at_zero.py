@@ -45,7 +45,8 @@ def cancel_factors(program: torch.export.ExportedProgram) -> None:
 
 
 def _name_rest(node: fx.Node) -> None:
-    source, sizes = node.args
+    source: Any = node.args[0]
+    sizes = node.args[1]
     value = source.meta.get("val") if isinstance(source, fx.Node) else None
     if not (isinstance(value, torch.Tensor) and isinstance(sizes, (list, tuple)) and -1 in sizes):
         return
@@ -85,8 +86,8 @@ def _factors(value: Any) -> Iterator[_Factor]:
     if target is operator.mul:
         for argument in value.args:
             yield from _factors(argument)
-    elif target in (operator.pow, pow) and isinstance(value.args[1], int) and value.args[1] > 0:
-        yield from [factor for factor in _factors(value.args[0]) for _ in range(value.args[1])]
+    elif target in (operator.pow, pow) and isinstance(exponent := value.args[1], int) and exponent > 0:
+        yield from [factor for factor in _factors(value.args[0]) for _ in range(exponent)]
     else:
         yield value
 

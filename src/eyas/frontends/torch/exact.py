@@ -50,6 +50,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.hardtanh.default: bound,
         aten.index_put.default: put_nowhere,
         aten.isclose.default: is_close,
+        aten.ldexp.Tensor: scaled,
         aten.logaddexp.default: lambda one, other: log_add(one, other, torch.exp, 1.0),
         aten.logaddexp2.default: lambda one, other: log_add(one, other, torch.exp2, math.log(2)),
         aten.logcumsumexp.default: running_log_sum,
@@ -203,6 +204,24 @@ def fill_like(x: Tensor, value: Any, *, dtype: torch.dtype | None = None, **kwar
     if dtype != torch.bool and dtype not in _UNSIGNED:
         return NotImplemented
     return torch.full(x.shape, value, dtype=dtype, device=x.device)
+
+
+# Beyond these any number is infinite or 0, whatever it was.
+_LARGEST_SCALE = {torch.float64: 2200, torch.float32: 300}
+
+
+def scaled(x: Tensor, exponent: Tensor) -> Tensor:
+    """x 2^exponent for whole exponents, whose power alone may be too large or too small where the result is not."""
+    dtype = torch.result_type(x, exponent)
+    if exponent.is_floating_point() or not dtype.is_floating_point:
+        return NotImplemented
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    most = _LARGEST_SCALE[wide]
+    left, made = exponent.to(torch.int32).clamp(-most, most), x.to(wide)
+    for parts in (3, 2, 1):
+        step = torch.div(left, parts, rounding_mode="trunc")
+        made, left = made * torch.exp2(step.to(wide)), left - step
+    return made.to(dtype)
 
 
 def log_add(one: Tensor, other: Tensor, power: Callable[[Tensor], Tensor], unit: float) -> Tensor:

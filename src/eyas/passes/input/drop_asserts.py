@@ -10,6 +10,9 @@ from eyas.ir.walk import find_ops
 
 _GLOBALS = ("ml_program.global", "ml_program.global_load", "ml_program.global_store", "ml_program.global_load_const")
 
+# An equality between sizes.
+_TAKEN_FOR_TRUE = "Runtime assertion failed for expression Eq("
+
 
 @dataclass(frozen=True)
 class DropAsserts(Pass):
@@ -17,7 +20,8 @@ class DropAsserts(Pass):
 
     The checks guard against broadcasting of sizes that disagree, which the program's signature checks on entry. Those
     beside a `tensor.extract` stay: they check an index that comes from data, and fail the call when it is out of range.
-    So do those that a frontend of ours marked `flow.keep`.
+    So do those that a frontend of ours marked `flow.keep`, and those of torch.export about sizes that data says: what
+    is said there it has taken for true, and kernels would read outside of a tensor that is smaller.
 
         cf.assert %same, "mismatched size for broadcast"
         ml_program.global private mutable @global_seed(dense<0> : tensor<i64>) : tensor<i64>
@@ -31,7 +35,7 @@ class DropAsserts(Pass):
         state: dict[str, list[mlir.Operation]] = {name: [] for name in _GLOBALS}
 
         def visit(op: mlir.Operation) -> mlir.WalkResult:
-            if op.name == "cf.assert" and "flow.keep" not in op.attributes and not _guards_an_index(op):
+            if op.name == "cf.assert" and not _is_needed(op):
                 asserts.append(op)
             elif op.name in state:
                 state[op.name].append(op)
@@ -46,6 +50,11 @@ class DropAsserts(Pass):
         if not used:
             for op in state["ml_program.global"]:
                 op.erase()
+
+
+def _is_needed(op: mlir.Operation) -> bool:
+    message = mlir.StringAttr(op.attributes["msg"]).value
+    return "flow.keep" in op.attributes or message.startswith(_TAKEN_FOR_TRUE) or _guards_an_index(op)
 
 
 def _guards_an_index(op: mlir.Operation) -> bool:
