@@ -121,15 +121,33 @@ def test_spectra():
 
 def test_pools():
     """Padding that counts, but not beyond it; places of maxima in the whole tensor; means of integers."""
-    text = """main (float[n, 2, h, w] x, int32[k, m] i) => (float a, float b, int64 c, int32 d)
+    text = """main (float[n, 2, h, w] x, int32[k, m] i) => (float a, float b, int64 c, int32 d, float e)
     {
+      e = AveragePool <kernel_shape = [3, 2], strides = [3, 3], pads = [1, 0, 1, 1], ceil_mode = 1,
+        count_include_pad = 1> (x)
       a = AveragePool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1], ceil_mode = 1,
         count_include_pad = 1> (x)
       b, c = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
       d = ReduceMean <axes = [1], keepdims = 0> (i)
     }"""
-    calls = [(floats(n, 2, h, w), RNG.integers(-99, 99, (n, h), np.int32)) for n, h, w in ((1, 8, 9), (2, 7, 10))]
+    calls = [
+        (floats(n, 2, h, w), RNG.integers(-99, 99, (n, h), np.int32))
+        for n, h, w in ((1, 8, 9), (2, 7, 10), (1, 5, 3), (1, 2, 2))
+    ]
     check_text(text, *calls, opset=13)
+
+
+@pytest.mark.parametrize("size", [4, 7, 9])
+@pytest.mark.parametrize("counted", [0, 1])
+def test_averages_of_windows_that_end_outside(size, counted):
+    """By as much as two elements: upstream puts one of them before the image."""
+    text = f"""main (float[2, 3, {size}, {size + 1}] x) => (float[2, 3, p, q] a, float[2, 3, r, s] b)
+    {{
+      a = AveragePool <kernel_shape = [3, 3], strides = [3, 3], ceil_mode = 1, count_include_pad = {counted}> (x)
+      b = AveragePool <kernel_shape = [4, 3], strides = [3, 2], pads = [0, 0, 0, 1], ceil_mode = 1,
+        count_include_pad = {counted}> (x)
+    }}"""
+    check_text(text, (floats(2, 3, size, size + 1),), opset=13)
 
 
 def test_so_many_as_data_says():

@@ -16,6 +16,7 @@ from onnx import helper
 from eyas.errors import UnsupportedOpError
 from eyas.frontends.onnx.file import OnnxModel
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand, replace_nodes
+from eyas.frontends.onnx.rewrite.window import begun_inside
 
 _POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 # Where the weights of a convolution are among its inputs, and the zero point of its image.
@@ -41,6 +42,8 @@ def _state(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     pads: list[Size] = list(attribute(node, "pads", [0] * 2 * rank))
     if is_same:
         pads = _same(node, b, rank)
+    if node.op_type == "AveragePool" and attribute(node, "ceil_mode", 0) and not is_same:
+        return None  # the rule for it pads too
     if not all(isinstance(pad, int) for pad in pads) or (node.op_type in _POOLS and pads[:rank] != pads[rank:]):
         return _padded_before(node, b, pads)
     return _without_padding(node, b, node.input[0], pads=pads) if is_same else None
@@ -82,6 +85,8 @@ def _padded_before(node: onnx.NodeProto, b: Builder, pads: Sequence[Size]) -> li
     around = b.vector([0, 0, *pads[:half], 0, 0, *pads[half:]])
     padded = b.add("Pad", node.input[0], around, _border(node, b))
     result = _without_padding(node, b, padded)
+    if attribute(node, "ceil_mode", 0) and (known := [pad for pad in pads if isinstance(pad, int)]) == list(pads):
+        result = [begun_inside(node, node.input[0], result[0], known, b)]
     if node.op_type != "AveragePool" or attribute(node, "count_include_pad", 0):
         return result
     # What was added counts as nothing: the mean of as many ones is the part of the window that counts.

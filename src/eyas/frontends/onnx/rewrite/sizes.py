@@ -30,8 +30,18 @@ def product(sizes: Sequence[Size], b: Builder) -> Size:
 
 
 def divided(size: Size, by: int, b: Builder) -> Size:
-    """A size that is a multiple of a number, divided by it."""
+    """A size divided by a number, rounded down."""
     return size // by if isinstance(size, int) else b.add("Div", size, b.constant([by], np.int64))
+
+
+def moved(size: Size, by: int, b: Builder) -> Size:
+    """A size and a number more."""
+    return size + by if isinstance(size, int) else b.add("Add", size, b.constant([by], np.int64))
+
+
+def over(size: Size, step: int, b: Builder) -> Size:
+    """How many steps begin within a size."""
+    return divided(moved(size, step - 1, b), step, b)
 
 
 def scalar(size: Size, b: Builder) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 
-from eyas.errors import UnsupportedOpError
 from eyas.frontends.onnx.rewrite.half import in_f32
 from eyas.frontends.onnx.rewrite.rules import Builder, attribute
-from eyas.frontends.onnx.rewrite.sizes import line, product, sizes_of
+from eyas.frontends.onnx.rewrite.sizes import filled, line, moved, over, product, sizes_of
 
 # Ends the name of a node whose indices the importer counts within each image.
 _BY_IMAGE = "_by_image"
@@ -143,23 +142,48 @@ def max_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 
 def average_pool(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """Padding that counts is a Pad of its own where windows may go beyond it, because what is beyond does not count;
-    the importer divides by the whole window."""
-    pads, rank = attribute(node, "pads", []), b.rank_of(node.input[0])
-    counted = attribute(node, "count_include_pad", 0) and any(pads)
-    if not (attribute(node, "ceil_mode", 0) and counted and rank) or b.opset < 13:
+    """With `ceil_mode` the last windows go beyond the image and its padding. The importer pads as much on both sides,
+    which moves all windows, and divides by whole ones: here zeros are added behind, and sums are divided by how many
+    elements count in each window."""
+    x, half = b.dims_of(node.input[0]), len(attribute(node, "kernel_shape", []))
+    auto, pads = attribute(node, "auto_pad", "NOTSET"), attribute(node, "pads", [0] * 2 * half)
+    if not attribute(node, "ceil_mode", 0) or x is None or auto.startswith("SAME") or b.opset < 11:
         return in_f32(node, b)
-    kernel = attribute(node, "kernel_shape", [])
-    strides, dilations = attribute(node, "strides", [1] * len(kernel)), attribute(node, "dilations", [1] * len(kernel))
-    half = len(kernel)
-    for size, dilation, stride, after in zip(kernel, dilations, strides, pads[half:], strict=True):
-        if after > (size - 1) * dilation + 1 - stride:
-            why = "a window may begin in the padding; it is known where ceil_mode or count_include_pad is 0"
-            raise UnsupportedOpError(f"{b.describe(node)} is not supported: {why}")
     options = {found.name: onnx.helper.get_attribute_value(found) for found in node.attribute}
     options = {name: value for name, value in options.items() if name not in ("pads", "auto_pad", "count_include_pad")}
-    around = [0, 0, *pads[:half], 0, 0, *pads[half:]]
-    return [b.add("AveragePool", b.add("Pad", node.input[0], b.constant(around, np.int64)), **options)]
+    options["ceil_mode"] = 0
+    before, behind = pads[:half], pads[half:]
+    around, more = [0, 0, *before, 0, 0, *behind], [0, 0] * (half + 2)
+    more[-half:] = [stride - 1 for stride in attribute(node, "strides", [1] * half)]
+    spatial = sizes_of(node.input[0], b)[2:]
+    ones = b.cast(filled(1, [1, 1, *spatial], b), b.type_of(node.input[0]))
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(b.type_of(node.input[0]))
+    counts = b.constant(int(attribute(node, "count_include_pad", 0)), dtype)
+    pooled, share = (
+        b.add("AveragePool", _padded(_padded(value, around, b, fill), more, b), **options)
+        for value, fill in ((node.input[0], ""), (ones, counts))
+    )
+    return [begun_inside(node, node.input[0], b.add("Div", pooled, share), pads, b)]
+
+
+def begun_inside(node: onnx.NodeProto, image: str, result: str, pads: Sequence[int], b: Builder) -> str:
+    """Without the windows of `ceil_mode` that begin in the padding behind the image: they are none."""
+    kernel = attribute(node, "kernel_shape", [])
+    half = len(kernel)
+    strides, dilations = attribute(node, "strides", [1] * half), attribute(node, "dilations", [1] * half)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    if all(end <= size - stride for end, size, stride in zip(pads[half:], reach, strides, strict=True)):
+        return result
+    spatial = zip(sizes_of(image, b)[2:], pads[:half], strides, strict=True)
+    counts = b.vector([over(moved(size, before, b), stride, b) for size, before, stride in spatial])
+    axes = b.constant(np.arange(2, 2 + half), np.int64)
+    return b.add("Slice", result, b.constant([0] * half, np.int64), counts, axes)
+
+
+def _padded(value: str, around: Sequence[int], b: Builder, fill: str = "") -> str:
+    if not any(around):
+        return value
+    return b.add("Pad", value, b.constant(list(around), np.int64), *([fill] if fill else []))
 
 
 def _max_pool_of_bytes(node: onnx.NodeProto, b: Builder) -> list[str] | None:

@@ -312,15 +312,23 @@ def _window(call: Call) -> Sequence[Shape] | None:
         room = ex.sub(ex.add(size, padding), reach)
         if not call.attribute("ceil_mode", 0):
             steps = ex.divide(room, strides[at], "floordiv")
-        elif isinstance(room, int) or strides[at] == 1:
-            steps = ex.divide(room, strides[at], "ceildiv")
         else:
-            # The last window must begin inside the image, which the formula alone does not say.
-            result.append(None)
-            continue
+            steps = ex.divide(room, strides[at], "ceildiv")
+            behind = 0 if auto == b"VALID" else pads[at + rank]
+            if strides[at] > 1 and not _ends_inside(behind, reach, strides[at]):
+                # The last window must begin inside the image, which the formula alone does not say.
+                if not (isinstance(steps, int) and isinstance(size, int)):
+                    result.append(None)
+                    continue
+                steps = min(steps, -(-(size + pads[at]) // strides[at]) - 1)
         result.append(None if steps is None else ex.add(steps, 1))
     one: Shape = result
     return [one] * len(call.node.output)
+
+
+def _ends_inside(behind: int, reach: Size, stride: int) -> bool:
+    """Whether no window can begin in the padding behind an image."""
+    return isinstance(reach, int) and behind <= reach - stride
 
 
 def _conv_transpose(call: Call) -> Sequence[Shape] | None:
