@@ -51,7 +51,8 @@ def _convert(op: mlir.Operation) -> None:
     wanted = result.element_type
     source = to_tensor(op.operands[0])
     given = defining_op(op.operands[0])
-    if source.type == result and given is not None and given.name == "torch.vtensor.literal":
+    of_literal = given is not None and given.name == "torch.vtensor.literal"
+    if operator_name(op) == "eyas.convert" and source.type == result and of_literal:
         # Only the sign differs, which tensors have not: upstream would make the literal one of the other sign.
         made = linalg.copy(source, outs=[empty_like(source, result.shape, range(result.rank))])
     else:
