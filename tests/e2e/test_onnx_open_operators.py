@@ -71,6 +71,20 @@ def test_expand_of_open_ones(dims):
     check_text(text, (floats(1, 3, 1, 2), [4, 3, 5, 2]), (floats(2, 3, 3, 1), [1, 1, 3, 1]))
 
 
+def test_a_state_is_expanded_to_an_image():
+    """Of which some sizes are known: the first state of a recurrent network is one number."""
+    text = """main (float[n, 3, h, w] x, float[k, c, p, q] state, float[k, 1, p, q] part) => (float a, float b)
+    {
+      shape = Shape (x)
+      full = Expand (state, shape)
+      a = Concat <axis = 1> (x, full)
+      also = Expand (part, shape)
+      b = Concat <axis = -3> (also, x)
+    }"""
+    x = floats(2, 3, 5, 6)
+    check_text(text, (x, floats(1, 1, 1, 1), floats(2, 1, 1, 6)), (x, floats(2, 3, 5, 6), floats(1, 1, 5, 1)))
+
+
 def test_sampling():
     grid = """main (float[n, c, h, w] x, float[n, p, q, 2] g, float[r, 4] b, int64[r] i) => (float a, float d, float e)
     {

@@ -174,7 +174,7 @@ def expand(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     """Open sizes that may be 1 and become others: the importer takes a result of the operand's type for the operand.
     Each such axis is a gather, of the only element or of all of them."""
     dims, made = b.dims_of(node.input[0]), b.dims_of(node.output[0])
-    if dims is None or dims != made or None not in dims or b.opset < 13:
+    if dims is None or made is None or len(dims) != len(made) or None not in dims or b.opset < 13:
         return None
     rank, wanted = len(dims), b.rank_of(node.input[1])
     sizes = b.dims_of(node.input[1])
@@ -183,13 +183,12 @@ def expand(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     one, value = b.constant([1], np.int64), node.input[0]
     for axis in range(rank):
         name = b.name_of(node.input[0], axis)
-        if dims[axis] is not None or (name is not None and name == b.name_of(node.output[0], axis)):
+        if name is not None and name == b.name_of(node.output[0], axis):
             continue
         place = axis - rank + sizes[0]
-        if place < 0:
+        if place < 0 or dims[axis] not in (None, 1) or dims[axis] == made[axis] == 1:
             continue
-        have = b.size(node.input[0], axis)
-        assert isinstance(have, str)
+        have = b.vector([b.size(node.input[0], axis)])
         target = b.add("Gather", node.input[1], b.constant([place], np.int64), axis=0)
         count = b.add("Where", b.add("Equal", have, one), b.cast(target, onnx.TensorProto.INT64), have)
         places = b.add("Min", line(count, b), b.add("Sub", have, one))
