@@ -52,7 +52,15 @@ def cut(x: torch.Tensor) -> torch.Tensor:
     return torch.trunc(torch.topk(torch.full_like(x[:, None], -2.5), 1, 1)[0])
 
 
-@pytest.mark.parametrize("function", [compared, computed, cut, lambda x: torch.trunc(x * 3)])
+def chosen(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Values with their places, of bytes that the importer cannot make a literal of."""
+    bytes_ = torch.tensor([200, 3, 250], dtype=torch.uint8)
+    one = torch.tensor(200, dtype=torch.uint8)
+    values, places = torch.sort(bytes_)
+    return torch.topk(one, 1, 0)[0], torch.topk(bytes_, 2)[1], values, places, *torch.split(bytes_, 2), x
+
+
+@pytest.mark.parametrize("function", [compared, computed, cut, chosen, lambda x: torch.trunc(x * 3)])
 def test_constants_are_what_torch_says(function: Callable[[torch.Tensor], Any]) -> None:
     model = Program(function).eval()
     torch.testing.assert_close(eyas.compile(model, (X,))(X), model(X))

@@ -193,6 +193,13 @@ def total(
             error = error + function(*others[:index], bounds[index], *others[index + 1 :])
             if lost[index].any():
                 reached = reached | (function(*ones[:index], lost[index], *ones[index + 1 :]) > 0)
+        # What may be zero, or of either sign, and meets an infinity.
+        ends = [np.isinf(arg.value).astype(np.float64) for arg in args]
+        doubts = [((arg.errors() > 0) & (np.abs(arg.value) <= arg.errors())).astype(np.float64) for arg in args]
+        for one, other in itertools.permutations(range(len(args)), 2):
+            if doubts[one].any() and ends[other].any():
+                met = {one: doubts[one], other: ends[other]}
+                reached = reached | (function(*[met.get(index, ones[index]) for index in range(len(args))]) > 0)
         error = np.where(reached, INFINITY, error)
         # A partial sum may overflow where the whole does not.
         overflow = magnitude + error >= LARGEST[accumulator or dtype]

@@ -98,6 +98,14 @@ def test_quotient_by_what_may_be_zero_is_not_compared():
         assert list(np.isinf(made.errors())) == [True, False]
 
 
+def test_product_of_what_may_be_zero_with_an_infinity_is_not_compared():
+    from tests.fuzz.shadow import total
+
+    small = Shadow(np.array([[-1e-7], [-1.0]]), np.array([[2e-7], [2e-7]]), "f32")
+    made = total(np.matmul, [small, exact(np.array([[np.inf]], np.float32))], 1)
+    assert made.errors().tolist() == [[np.inf], [0.0]]
+
+
 def test_overflow_is_certain_or_unknown():
     big = exact(np.array([3e38, 2e38, 1.0], np.float32))
     doubled = shadow.elementwise(np.add, big, big)

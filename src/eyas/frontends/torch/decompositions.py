@@ -113,6 +113,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
         aten.var.correction: variance,
         aten.var_mean.correction: variance_and_mean,
     }
+    # torch takes a copy with other strides apart into memory that is written to.
+    table[torch.ops.prims.copy_strided.default] = lambda x, strides: x.clone()
     # torch takes this constant apart into memory that is filled, and that into constants.
     table.pop(aten.full.default, None)
     for source in _LAYERS:

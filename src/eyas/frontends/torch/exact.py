@@ -51,6 +51,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.index_put.default: put_nowhere,
         aten.isclose.default: is_close,
         aten.ldexp.Tensor: scaled,
+        aten.linalg_vector_norm.default: norm_of_one,
         aten.logaddexp.default: lambda one, other: log_add(one, other, torch.exp, 1.0),
         aten.logaddexp2.default: lambda one, other: log_add(one, other, torch.exp2, math.log(2)),
         aten.logcumsumexp.default: running_log_sum,
@@ -112,6 +113,18 @@ def clamp(x: Tensor, least: Any = None, most: Any = None) -> Any:
 def bound(x: Tensor, least: float = -1.0, most: float = 1.0) -> Any:
     """The importer's own form makes the lower bound of NaN."""
     return torch.clamp(x, least, most) if x.is_floating_point() else NotImplemented
+
+
+def norm_of_one(
+    x: Tensor, order: float = 2, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The norm of one element is what it is away from zero, whose powers may be too large or too small to be had."""
+    dims = dim or range(x.dim())
+    sizes = [x.shape[axis] for axis in dims] if x.dim() else []
+    if not order or not x.is_floating_point() or not sizes or any(not isinstance(n, int) or n != 1 for n in sizes):
+        return NotImplemented
+    wide = torch.abs(x if dtype is None else x.to(dtype))
+    return wide if keepdim else wide.squeeze(list(dims))
 
 
 def choose(condition: Tensor, one: Tensor, other: Tensor) -> Any:

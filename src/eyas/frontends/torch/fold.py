@@ -6,7 +6,8 @@ process, a conversion to bytes makes a literal of the wrong type, and a choice b
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -32,23 +33,37 @@ fill up its blocks."""
 def fold_constants(program: torch.export.ExportedProgram) -> None:
     """Replaces nodes whose tensors are all small constants by constants. What the program writes to is none."""
     graph, specs = program.graph, program.graph_signature.input_specs
-    known = _constants(program)
+    known, parts = _constants(program), dict[fx.Node, tuple[Any, ...]]()
     for node in list(graph.nodes):
         chosen = _chosen(node, known)
         sizes = None if chosen is None else size_arguments(graph, node, list(node.meta["val"].shape))
         if sizes is not None:
             node.target, node.args = torch.ops.aten.expand.default, (chosen, sizes)
-        if not _can_fold(node, known):
-            continue
-        args, kwargs = fx.map_arg((node.args, node.kwargs), known.__getitem__)
-        with torch.no_grad():
-            value = node.target(*args, **kwargs)
+        value = _value(node, known, parts)
+        if isinstance(value, tuple):
+            parts[node] = value
         if not isinstance(value, torch.Tensor) or not _is_small(value):
             continue
         placeholder = _as_placeholder(graph, node)
         target = f"folded.{placeholder.name}"
         known[placeholder] = program.constants[target] = value.detach().clone()
         specs.insert(0, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(placeholder.name), target))
+    for node in parts:
+        if not node.users:
+            graph.erase_node(node)
+
+
+def _value(node: fx.Node, known: dict[fx.Node, torch.Tensor], parts: dict[fx.Node, tuple[Any, ...]]) -> Any:
+    """What the node makes of constants: a tensor, or several (values and their places); None if it is not known."""
+    if node.target is operator.getitem:
+        whole = parts.get(node.all_input_nodes[0])
+        return None if whole is None else whole[cast(int, node.args[1])]
+    if not _can_fold(node, known):
+        return None
+    args, kwargs = fx.map_arg((node.args, node.kwargs), known.__getitem__)
+    with torch.no_grad():
+        value = node.target(*args, **kwargs)  # pyright: ignore[reportCallIssue]
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _constants(program: torch.export.ExportedProgram) -> dict[fx.Node, torch.Tensor]:
@@ -70,6 +85,7 @@ def _is_small(value: torch.Tensor) -> bool:
 
 def _can_fold(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> bool:
     operands, made = node.all_input_nodes, node.meta.get("val")
+    results = [made] if isinstance(made, torch.Tensor) else list(made) if isinstance(made, tuple | list) else []
     return (
         isinstance(node.target, OpOverload)
         # Its operand's strides matter, which constants do not keep.
@@ -77,13 +93,13 @@ def _can_fold(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> bool:
         and node.target.overloadpacket.__name__ not in _PRODUCTS
         and (bool(operands) or (isinstance(made, torch.Tensor) and made.dtype in _UNSIGNED and not made.dim()))
         and all(operand in known for operand in operands)
+        and bool(results)
         # The importer has no complex literals.
-        and isinstance(made, torch.Tensor)
-        and not made.is_complex()
+        and all(isinstance(one, torch.Tensor) and not one.is_complex() for one in results)
         and not node.target._schema.is_mutable
         and torch.Tag.nondeterministic_seeded not in node.target.tags
         # Bytes that become numbers are quantised weights; products of them are done in bytes.
-        and not (made.is_floating_point() and any(known[one].dtype in _BYTES for one in operands))
+        and not (results[0].is_floating_point() and any(known[one].dtype in _BYTES for one in operands))
     )
 
 

@@ -13,7 +13,7 @@ COMPARISONS = [torch.eq, torch.ge, torch.gt, torch.le, torch.lt, torch.ne]
 
 
 class Compared(torch.nn.Module):
-    """The sort keeps the constant from being folded by torch; the importer drops it where there is one element."""
+    """A constant that is one of several results of an op."""
 
     def __init__(self, value, number):
         super().__init__()
@@ -54,3 +54,26 @@ def test_types_are_promoted(one, two):
     results = eyas.compile(Mixed(), args, device="local-sync")(*args)
     for got, want in zip(results, Mixed()(*args), strict=True):
         torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
+class Norms(torch.nn.Module):
+    def forward(self, x):
+        norms = [torch.linalg.vector_norm(x, order, 0) for order in (2, 1, 3, 0, torch.inf, -torch.inf, 0.5)]
+        return *norms, torch.nn.functional.normalize(x, dim=0), torch.linalg.vector_norm(x, 2, [0, -1], keepdim=True)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_norm_of_one_element_makes_no_powers(rows):
+    x = torch.tensor([[3e38, -1e-30, 0.0, -2e30, torch.inf, torch.nan]])[:, :, None].repeat(rows, 1, 1)
+    for got, want in zip(eyas.compile(Norms(), (x,))(x), Norms()(x), strict=True):
+        torch.testing.assert_close(got, want, equal_nan=True)
+
+
+class Filled(torch.nn.Module):
+    def forward(self, x, index):
+        return torch.index_fill(torch.diagonal(x, -2, 0, 1) * 2, 0, index, 7)
+
+
+def test_result_with_strides_of_a_diagonal():
+    x, index = torch.randint(-9, 9, (5, 4, 3, 1), dtype=torch.int8), torch.tensor([1])
+    torch.testing.assert_close(eyas.compile(Filled(), (x, index))(x, index), Filled()(x, index))
