@@ -92,10 +92,6 @@ def lower(module: mlir.Module, passes: str) -> None:
         raise explain_failure(module, error) from error
 
 
-class TrialFailed(Exception):
-    """A child process that tried a lowering died."""
-
-
 def finish(module: mlir.Module, parameters: Mapping[str, Parameter], hint: str = "") -> dict[str, Parameter]:
     """Brings a lowered module into the contract; returns the parameters that it uses."""
     try:

@@ -18,72 +18,30 @@ import onnx
 from torch_mlir.extras import onnx_importer
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
-from eyas.frontends.contract import TrialFailed, finish, keep_early_text, lower, prepare_context
+from eyas.frontends.contract import finish, keep_early_text, prepare_context
 from eyas.frontends.onnx import foreign, prepare
 from eyas.frontends.onnx.advice import advice
+from eyas.frontends.onnx.apart import LoweringDied, lower_apart
 from eyas.frontends.onnx.broadcasts import align_broadcasts
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large, open_model
+from eyas.frontends.onnx.lowering import lower_graph
 from eyas.frontends.onnx.rewrite.integer import use_integers
 from eyas.frontends.onnx.rewrite.signs import keep_signs
 from eyas.frontends.onnx.simplify import simplify
 from eyas.frontends.onnx.subgraphs import all_nodes, subgraphs
 from eyas.frontends.onnx.symbolic.labels import separate_labels
 from eyas.frontends.onnx.symbolic.settle import compute_sizes, is_open
-from eyas.frontends.onnx.trial import try_lowering
 from eyas.frontends.onnx.types import hold_as_bytes
 from eyas.frontends.onnx.unsigned import held, release
 from eyas.ir import PassPipeline, mlir
 from eyas.ir.walk import find_ops
 from eyas.module.trees import CallTree, flat_results
-from eyas.passes.input.convert_checks import OPERATOR as CHECK
-from eyas.passes.input.convert_checks import ConvertChecks
-from eyas.passes.input.convert_dynamic_views import ConvertDynamicViews
-from eyas.passes.input.convert_products import OPERATOR as PRODUCT
-from eyas.passes.input.convert_products import ConvertProducts
-from eyas.passes.input.convert_random import OPERATOR as RANDOM
-from eyas.passes.input.convert_random import ConvertRandom
-from eyas.passes.input.convert_recurrences import FROM_ONNX as RECURRENCE
-from eyas.passes.input.convert_recurrences import ConvertRecurrences
-from eyas.passes.input.convert_rows import OPERATOR as SET_ROW
-from eyas.passes.input.convert_rows import ConvertRows
-from eyas.passes.input.convert_sizes import SCALAR as SIZE
-from eyas.passes.input.convert_sizes import ConvertSizes, write_scalars
-from eyas.passes.input.convert_torch_control_flow import ConvertTorchControlFlow
-from eyas.passes.input.convert_trees import OPERATOR as TREES
-from eyas.passes.input.convert_trees import ConvertTrees
-from eyas.passes.input.convert_type_operators import OPERATORS, ConvertTypeOperators
-from eyas.passes.input.match_scalars import MatchScalars
+from eyas.passes.input.convert_sizes import write_scalars
 from eyas.passes.input.order_nans import OrderNans
 from eyas.passes.input.place_maxima import PlaceMaxima
 from eyas.program.literals import bits_of_bytes, by_name, by_value, literal
 from eyas.program.parameters import Parameter
 from eyas.program.program import Argument, ImportedProgram, Signature, Source
-
-TO_TORCH = "func.func(convert-torch-onnx-to-torch)"
-TO_TORCH_BACKEND = (
-    "torch-onnx-to-torch-backend-pipeline{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int,"
-    + ",".join((*OPERATORS, CHECK, PRODUCT, RANDOM, RECURRENCE, SET_ROW, SIZE, TREES))
-    + "}"
-)
-TO_LINALG = "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}"
-
-# What upstream must not see while it brings ops of torch into its contract.
-BEFORE = PassPipeline((MatchScalars(),))
-# Between that and linalg: what upstream's lowering to linalg does wrong, or does not know.
-BETWEEN = PassPipeline(
-    (
-        ConvertSizes(),
-        ConvertDynamicViews(),
-        ConvertTypeOperators(),
-        ConvertProducts(),
-        ConvertTrees(),
-        ConvertRecurrences(),
-        ConvertRows(),
-        ConvertChecks(),
-        ConvertRandom(),
-        ConvertTorchControlFlow(),
-    )
-)
 
 _ATTEMPTS = 6
 
@@ -109,7 +67,7 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
     first_error: FrontendError | None = None
     for attempt in range(_ATTEMPTS):
         try:
-            # A rewritten graph may hold forms that no exporter writes; they are tried out of the process first.
+            # A rewritten graph may hold forms that no exporter writes; they are lowered out of the process.
             module, weights, early_text = _lower(source, carefully=attempt > 0)
             parameters = finish(module, weights)
         except FrontendError as error:
@@ -166,15 +124,12 @@ def _lower(source: OnnxModel, carefully: bool) -> tuple[mlir.Module, Mapping[str
     risk = prepare.find_risk(source)
     try:
         if carefully or risk:
-            try_lowering(module, (TO_TORCH, str(BEFORE), TO_TORCH_BACKEND, str(BETWEEN), TO_LINALG))
-        lower(module, TO_TORCH)
-        BEFORE.run(module)
-        lower(module, TO_TORCH_BACKEND)
-        BETWEEN.run(module)
-        lower(module, TO_LINALG)
+            module = lower_apart(module)
+        else:
+            lower_graph(module)
         release(module)
         PassPipeline((OrderNans(), PlaceMaxima())).run(module)
-    except TrialFailed as error:
+    except LoweringDied as error:
         what = risk or source.description
         raise UnsupportedOpError(f"{what} is not supported: {error}") from None
     except FrontendError as error:
