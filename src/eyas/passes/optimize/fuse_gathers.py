@@ -67,6 +67,8 @@ def _fuse(product: mlir.Operation, number: int, gather: mlir.Operation) -> None:
     inputs, outputs = split_operands(product)
     maps, iterators = _loops(product)
     place = maps[number]
+    if not all(isinstance(result, mlir.AffineDimExpr) for result in place.results):
+        return  # Windows would take each element of the gather several times.
     gather_inputs, _ = split_operands(gather)
     gather_maps = [mlir.AffineMapAttr(attribute).value for attribute in gather.attributes["indexing_maps"]]
     moved = [_compose(map_, place) for map_ in gather_maps[: len(gather_inputs)]]

@@ -67,3 +67,25 @@ func.func @extent(%x: tensor<1xf32>, %which: tensor<6xindex>) -> tensor<6xf32> {
   } -> tensor<6xf32>
   return %r : tensor<6xf32>
 }
+
+// A window reads each element of the gather several times: it stays.
+// CHECK-LABEL: func.func @window
+// CHECK: tensor.extract
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]
+func.func @window(%x: tensor<4xf32>, %w: tensor<3xf32>, %which: tensor<8xindex>, %init: tensor<6xf32>) -> tensor<6xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>], iterator_types = ["parallel"]}
+      ins(%which : tensor<8xindex>) outs(%e : tensor<8xf32>) {
+  ^bb0(%in: index, %out: f32):
+    %v = tensor.extract %x[%in] : tensor<4xf32>
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, k) -> (i + k)>, affine_map<(i, k) -> (k)>, affine_map<(i, k) -> (i)>],
+      iterator_types = ["parallel", "reduction"]} ins(%g, %w : tensor<8xf32>, tensor<3xf32>) outs(%init : tensor<6xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<6xf32>
+  return %r : tensor<6xf32>
+}
