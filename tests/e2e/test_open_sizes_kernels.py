@@ -61,3 +61,22 @@ def test_sizes_that_depend_on_data_are_given_to_kernels(target):
     module = compiled(text, target, *calls)
     if target != "vmvx":
         assert "loops" not in strategies(module).values(), strategies(module)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("columns", [7, 24, 40, 100])
+def test_rows_of_any_number_and_columns_that_fill_no_vector(target, columns):
+    """Blocks of rows become smaller at the end, and the last vector of lanes has some that are off."""
+    text = """main (float[n, m, 19] x) => (float[n, m, COLUMNS] y)
+    <float[19, COLUMNS] w, float[COLUMNS] b>
+    {
+      product = MatMul(x, w)
+      sum = Add(product, b)
+      y = Tanh(sum)
+    }""".replace("COLUMNS", str(columns))
+    for name, value in {"w": floats(19, columns), "b": floats(columns)}.items():
+        shape = ", ".join(map(str, value.shape))
+        numbers = ", ".join(f"{one:.6f}" for one in value.ravel())
+        text = text.replace(f"float[{shape}] {name}", f"float[{shape}] {name} = {{{numbers}}}")
+    sizes = [(1, rows) for rows in range(1, 16)] + [(3, 29), (5, 64), (0, 4)]
+    compiled(text, target, *((floats(n, rows, 19),) for n, rows in sizes))

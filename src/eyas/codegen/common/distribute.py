@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eyas.codegen.common.kernel import Kernel, Nest
 from eyas.codegen.common.schedule import MAX_GRID_AXES, GridAxis, Tile
@@ -16,8 +16,8 @@ from eyas.codegen.common.sizes import Size, product
 from eyas.codegen.common.transform import TileTransform
 from eyas.targets import Target
 
-# What a loop of unknown extent is cut into.
-_DYNAMIC_PIECE_POINTS = 32_768
+# What a loop of unknown extent is taken for: one that a tile advances along, and any other.
+_LIKELY_STEPPED, _LIKELY = 64, 16
 # Without rows each weight is read for one multiply-add, which takes as long as this many from registers.
 _READ_COST = 5
 
@@ -28,30 +28,28 @@ class Grain:
 
     A workgroup costs about 0.1 us to claim and start; `points` are what takes 5 to 10 us. Cores finish together when
     there are a few workgroups for each, `per_core`; `fewest` is what small machines want too, since a core that other
-    programs disturb is then relieved by the others. A loop of unknown extent counts as `unknown` pieces.
+    programs disturb is then relieved by the others.
     """
 
     points: int
     fewest: int = 16
     per_core: int = 4
-    unknown: int = 4
 
     @property
     def least(self) -> int:
         """Points below which a workgroup is not worth to be woken for, where nobody knows how many there will be."""
         return self.points // 16
 
-    def workgroups(self, points: int | None, cores: int) -> int:
-        """How many workgroups a kernel of so many points (None: not known) should have."""
-        most = max(self.fewest, self.per_core * cores)
-        return most if points is None else min(most, points // self.points)
+    def workgroups(self, points: int, cores: int) -> int:
+        """How many workgroups a kernel of so many points should have."""
+        return min(max(self.fewest, self.per_core * cores), points // self.points)
 
 
 ELEMENTS = Grain(16_384)
 # Some 30 multiply-adds a nanosecond and core.
 PRODUCTS = Grain(150_000, fewest=24)
-# Channels by themselves reuse nothing, so they are slower. Dynamic batches are often of one image.
-WINDOWS = Grain(40_000, unknown=1)
+# Channels by themselves reuse nothing, so they are slower.
+WINDOWS = Grain(40_000)
 # Each workgroup makes again what all rows of a head read.
 HEADS = Grain(16_384, per_core=2)
 
@@ -66,34 +64,54 @@ def cut(
     beside: Sequence[Sequence[Size]] = (),
 ) -> tuple[GridAxis, ...]:
     """Cuts loops in an order into pieces of whole steps until there are enough workgroups. `beside` are the loops of
-    other nests that are cut alike.
+    other nests that are cut alike; `points` is None where an extent is unknown.
 
-    The last loop that is cut is x, the fastest axis, so that workgroups which follow each other share what the loops
-    before it choose.
+    Loops of unknown extent are always cut, into pieces that are right for a likely extent and have enough to do: where
+    it is larger there are more of them. The last loop that is cut is x, the fastest axis, so that workgroups which
+    follow each other share what the loops before it choose.
     """
-    wanted = grain.workgroups(points, cores)
-    most = wanted
+    likely = _likely_extents(loops, order, steps)
     if points is None:
-        # Loops of unknown extent are often short, and then workgroups of what is left of others are too small.
+        points = math.prod(likely) + sum(math.prod(_likely_extents(other, order, steps)) for other in beside)
+        # Where extents are smaller than is likely, workgroups of what is left of other loops would be too small.
         known = math.prod(size.static for size in loops if size.static is not None)
-        most = max(known // grain.least, 1)
+        wanted, most = grain.workgroups(points, cores), max(known // grain.least, 1)
+    else:
+        wanted = most = grain.workgroups(points, cores)
     axes: list[GridAxis] = []
     count = 1
     for loop in order:
-        if loop is None or len(axes) == MAX_GRID_AXES or count >= wanted:
+        if loop is None or len(axes) == MAX_GRID_AXES:
             continue
         extent, step = loops[loop].static, steps.get(loop, 1)
+        pieces = -(-wanted // count)
         if extent is None:
-            axes.append(GridAxis(loop, _dynamic_piece([loops, *beside], loop, step)))
-            count *= grain.unknown
+            blocks = -(-likely[loop] // step)
+            enough = -(-grain.points * count * likely[loop] // (max(points, 1) * step))
+            axes.append(GridAxis(loop, max(-(-blocks // max(pieces, 1)), enough, 1) * step))
+            count *= -(-likely[loop] // axes[-1].tile)
             continue
         blocks = -(-extent // step)
-        pieces = min(blocks, -(-wanted // count), most)
+        pieces = min(blocks, pieces, most)
         if pieces > 1:
             axes.append(GridAxis(loop, -(-blocks // pieces) * step))
             cut_into = -(-extent // axes[-1].tile)
             count, most = count * cut_into, max(most // cut_into, 1)
     return tuple(reversed(axes))
+
+
+def _likely_extents(
+    loops: Sequence[Size], order: Sequence[int | None], steps: Mapping[int | None, int]
+) -> tuple[int, ...]:
+    """Extents, with a likely one where it is unknown: the outermost is often a batch of one image or text."""
+    unknown = sorted(loop for loop in order if loop is not None and loops[loop].static is None)
+
+    def likely(loop: int) -> int:
+        if steps.get(loop, 1) > 1:
+            return _LIKELY_STEPPED
+        return 1 if loop in unknown[:1] else _LIKELY
+
+    return tuple(size.factor * likely(loop) if size.static is None else size.static for loop, size in enumerate(loops))
 
 
 def distribute(kernel: Kernel, tiles: Sequence[Tile], target: Target, grain: Grain = ELEMENTS) -> tuple[GridAxis, ...]:
@@ -115,11 +133,9 @@ def distribute_panels(kernel: Kernel, tile: Tile, target: Target) -> tuple[GridA
     """Cuts a contraction whose weights are read panel by panel: first along the lanes, so that each workgroup has
     weights of its own, then along the rows."""
     nest = kernel.nests[0]
-    if nest.points is None:
-        return distribute(kernel, [tile], target)
     steps = {tile.unroll_loop: tile.unroll, tile.loop: tile.lanes}
-    work = nest.points * (_READ_COST if tile.unroll == 1 else 1)
-    return cut(nest.loops, panel_order(nest, tile), steps, work, PRODUCTS, target.cores)
+    grain = replace(PRODUCTS, points=PRODUCTS.points // _READ_COST) if tile.unroll == 1 else PRODUCTS
+    return cut(nest.loops, panel_order(nest, tile), steps, nest.points, grain, target.cores)
 
 
 def panel_order(nest: Nest, tile: Tile) -> tuple[int | None, ...]:
@@ -164,9 +180,3 @@ def distribute_heads(kernel: Kernel, tiles: Sequence[Tile], target: Target) -> t
     if count is None or count < max(4, target.cores):
         return distribute(kernel, tiles, target, HEADS)
     return tuple(GridAxis(loop, 1) for loop in reversed(heads))
-
-
-def _dynamic_piece(nests: Sequence[Sequence[Size]], loop: int, step: int) -> int:
-    rests = [product([size for other, size in enumerate(loops) if other != loop]).static for loops in nests]
-    per_index = max(1, sum(256 if rest is None else rest for rest in rests))
-    return max(1, _DYNAMIC_PIECE_POINTS // per_index // step) * step

@@ -136,7 +136,7 @@ class DotEmitter:
         memory, access, width = self.memory, self.dot.lanes, self.width
         start, step = loads.address(access, 0, number), access.strides[self.dot.along]
         addresses = [memory.add(start, memory.size(step * (place * self.group + k))) for k in range(self.group)]
-        rows = [memory.load(access.storage, one, width, Size(1), loads.block.mask) for one in addresses]
+        rows = [memory.load(access.storage, one, width, Size(1), loads.block.mask_of(number)) for one in addresses]
         both = [index for lane in range(width) for index in (lane, width + lane)]
         halves = [vector.ShuffleOp(rows[k], rows[k + 1], both).result for k in range(0, self.group, 2)]
         if self.group == 2:

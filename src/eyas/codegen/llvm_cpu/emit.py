@@ -178,6 +178,12 @@ class NestEmitter(TileBody):
                 run(with_index(indices, loop, index), vectors, None, self.whole)
         if whole:
             return
+        if extent is not None and self.pieces.get(loop, step) % step == 0:  # the last piece alone has something left
+            left = extent % step
+            mask = self.memory.mask(self.at.index(left % width), width) if left % width else None
+            with self.parent.loop(middle, high, step) as index:
+                run(with_index(indices, loop, index), -(-left // width), mask, self.left)
+            return
         start = middle
         if vectors > 1:  # what is left in single full vectors
             middle = high if self._divides(loop, width) else self._round_down(start, high, width)
@@ -211,18 +217,20 @@ class NestEmitter(TileBody):
             return
         low, high = self._bounds(loop)
         extent = self.nest.loops[loop].static
-        # Where pieces are not whole blocks, each has a remainder of its own, which runs row by row.
-        remainder = None if extent is None or self.pieces.get(loop, rows) % rows else extent % rows
-        middle = high if remainder == 0 else self._round_down(low, high, rows)
+        # Where pieces are not whole blocks, each has a remainder of its own, for which blocks become smaller.
+        left = None if extent is None or self.pieces.get(loop, rows) % rows else extent % rows
+        middle = high if left == 0 else self._round_down(low, high, rows)
         if extent is None or extent >= rows:
             with self.parent.loop(low, middle, rows) as index:
                 self._block(Block(with_index(indices, loop, index), rows, vectors, mask), statements)
-        if remainder is None:
-            with self.parent.loop(middle, high, 1) as index:
-                self._block(Block(with_index(indices, loop, index), 1, vectors, mask), statements)
-        elif remainder:
-            with self.parent.loop(middle, high, rows) as index:  # runs once, in the piece that has the remainder
-                self._block(Block(with_index(indices, loop, index), remainder, vectors, mask), statements)
+        while left is None and rows > 1:
+            rows //= 2
+            start, middle = middle, self._round_down(middle, high, rows)
+            with self.parent.loop(start, middle, rows) as index:
+                self._block(Block(with_index(indices, loop, index), rows, vectors, mask), statements)
+        if left:
+            with self.parent.loop(middle, high, rows) as index:  # runs once, in the piece that has it
+                self._block(Block(with_index(indices, loop, index), left, vectors, mask), statements)
 
     def _round_down(self, low: mlir.Value, high: mlir.Value, step: int) -> mlir.Value:
         """The greatest low + k*step that is not above high."""

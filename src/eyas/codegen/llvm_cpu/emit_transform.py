@@ -40,4 +40,6 @@ class TransformEmitter(TransformBody, NestEmitter):
                 known[key] = self.memory.in_range(self._position(guard, block.indices), guard.extent)
             inside = known[key] if inside is None else arith.AndIOp(inside, known[key]).result
         assert inside is not None
-        return self.memory.load_or_zeros(access.storage, loads.address(access, 0, 0), self.width, block.mask, inside)
+        return self.memory.load_or_zeros(
+            access.storage, loads.address(access, 0, 0), self.width, block.mask_of(0), inside
+        )

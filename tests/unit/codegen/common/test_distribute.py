@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eyas.codegen.common.distribute import ELEMENTS, HEADS, PRODUCTS, WINDOWS, cut
+from eyas.codegen.common.distribute import ELEMENTS, HEADS, PRODUCTS, cut
 from eyas.codegen.common.schedule import GridAxis
 from eyas.codegen.common.sizes import Size
 
@@ -59,29 +59,38 @@ def test_at_most_three_axes():
 
 
 def test_loops_of_unknown_extent():
-    axes = cut(sizes("n", 64, 1024), (0, 1, 2), {}, None, ELEMENTS, 2)
-    # The piece has some 32,768 points; the other loop is cut into what the guess of four pieces leaves to do.
-    assert axes == (GridAxis(1, 16), GridAxis(0, 1))
+    # The outermost is often a batch of one, so the others are cut as if it were.
+    assert cut(sizes("n", 64, 1024), (0, 1, 2), {}, None, ELEMENTS, 2) == (GridAxis(1, 16), GridAxis(0, 1))
+    # Along rows there are likely some; a workgroup has enough to do with its piece of them.
     (axis,) = cut(sizes("n", 16), (0,), {0: 6}, None, ELEMENTS, 2)
-    assert axis == GridAxis(0, 32_768 // 16 // 6 * 6)
-    # A dynamic batch is often of one image, so the others are cut as if it were.
-    assert cut(sizes("n", 64, 1024), (0, 1), {}, None, WINDOWS, 2) == (GridAxis(1, 4), GridAxis(0, 1))
+    assert axis == GridAxis(0, 1026) and axis.tile * 16 >= ELEMENTS.points
+    # Lanes of weights first, then the rows of a batch of one.
+    loops = sizes("n", "m", 384, 384)
+    axes = cut(loops, (2, 0, 1), {1: 6, 2: 64}, None, PRODUCTS, 2)
+    assert axes == (GridAxis(1, 18), GridAxis(0, 1), GridAxis(2, 64))
+
+
+def test_pieces_of_unknown_loops_have_enough_to_do():
+    for known in (1, 3, 40, 1000, 10**6):
+        for step in (1, 6):
+            for axis in cut(sizes("n", known), (0,), {0: step}, None, ELEMENTS, 64):
+                assert axis.tile % step == 0 and axis.tile * known >= ELEMENTS.points
 
 
 def test_kinds_of_kernels_differ_in_their_grain():
-    assert PRODUCTS.workgroups(None, 2) == 24 and PRODUCTS.workgroups(10**6, 2) == 6
-    assert HEADS.workgroups(None, 16) == 32 and ELEMENTS.workgroups(None, 16) == 64
+    assert PRODUCTS.workgroups(10**9, 2) == 24 and PRODUCTS.workgroups(10**6, 2) == 6
+    assert HEADS.workgroups(10**9, 16) == 32 and ELEMENTS.workgroups(10**9, 16) == 64
 
 
 def test_rows_of_unknown_number_are_cut_by_the_work_of_all_nests():
     loops, walk = sizes("n", 1, 1, 100), sizes("n", 1, 100, 15)
     (alone,) = cut(loops, (0,), {}, None, ELEMENTS, 2)
     (together,) = cut(loops, (0,), {}, None, ELEMENTS, 2, [walk])
-    assert (alone.tile, together.tile) == (327, 20)
+    assert (alone.tile, together.tile) == (164, 11)
 
 
 def test_little_work_beside_a_loop_of_unknown_extent_stays_together():
     (axis,) = cut(sizes("n", 40), (0, 1), {1: 16}, None, ELEMENTS, 2)
-    assert axis == GridAxis(0, 32_768 // 40)
+    assert axis == GridAxis(0, 410)
     axes = cut(sizes("n", 4, 1000), (0, 1, 2), {}, None, ELEMENTS, 64)
     assert 4000 / workgroups(sizes(1, 4, 1000), axes) >= ELEMENTS.least

@@ -85,7 +85,7 @@ class TileBody:
                         arguments.append(self.memory.scalar(source))
                 arguments += [old[row][vector] for old in olds]
                 readers = self._index_readers(statement, loads, row, vector)
-                lane = Lane(self.memory, loads.width, block.mask, *readers, sums=bool(statement.reductions))
+                lane = Lane(self.memory, loads.width, block.mask_of(vector), *readers, sums=bool(statement.reductions))
                 values = evaluate_body(statement.body, arguments, lane)
                 for output, value in enumerate(values):
                     results[output][row][vector] = value
@@ -179,7 +179,7 @@ class TileBody:
             for vector in range(block.vectors):
                 address = loads.address(access, row, vector)
                 stride = access.strides[self.lane_loop] if self.lane_loop is not None else Size(0)
-                self.memory.store(access.storage, address, values[row][vector], width, stride, block.mask)
+                self.memory.store(access.storage, address, values[row][vector], width, stride, block.mask_of(vector))
 
 
 def with_index(indices: Indices, loop: int, index: mlir.Value) -> Indices:

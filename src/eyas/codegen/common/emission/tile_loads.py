@@ -18,12 +18,16 @@ Indices = list[mlir.Value | None]
 
 @dataclass(frozen=True)
 class Block:
-    """A register tile in flight: where it starts, how large it is, which lanes are on."""
+    """A register tile in flight: where it starts, how large it is, which lanes of its last vector are on."""
 
     indices: Indices
     rows: int
     vectors: int
     mask: mlir.Value | None
+
+    def mask_of(self, vector: int) -> mlir.Value | None:
+        """Which lanes of a vector are on; None: all of them."""
+        return self.mask if vector == self.vectors - 1 else None
 
 
 @dataclass(frozen=True)
@@ -58,15 +62,15 @@ class TileLoads:
         depends_on_lane = self._depends(access, self.lane_loop)
         key = (id(access), row if depends_on_row else 0, vector if depends_on_lane else 0)
         if key not in self.values:
-            if self._is_transposed(access):
+            if self._is_transposed(access, vector):
                 self._load_transposed(access, vector)
             else:
                 self.values[key] = self._load(access, key[1], key[2], depends_on_lane)
         return self.values[key]
 
-    def _is_transposed(self, access: Access) -> bool:
+    def _is_transposed(self, access: Access, vector: int) -> bool:
         """Whether rows are neighbours in memory and lanes are not, in a square of both."""
-        if self.lane_loop is None or self.row_loop is None or self.block.mask is not None or access.guards:
+        if self.lane_loop is None or self.row_loop is None or self.block.mask_of(vector) is not None or access.guards:
             return False
         square = self.width > 1 and self.block.rows == self.width and access.lane_stride is None
         return square and access.strides[self.row_loop] == Size(1) and access.strides[self.lane_loop].factor > 1
@@ -96,7 +100,7 @@ class TileLoads:
         memory = self.memory
         width = self.width if depends_on_lane else 1
         stride = access.stride_of_lanes(self.lane_loop) if depends_on_lane and self.lane_loop is not None else Size(0)
-        mask = self.block.mask if depends_on_lane else None
+        mask = self.block.mask_of(vector) if depends_on_lane else None
         address = self.address(access, row, vector)
         if not access.guards:
             return memory.load(access.storage, address, width, stride, mask)

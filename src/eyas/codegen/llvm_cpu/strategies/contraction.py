@@ -136,16 +136,11 @@ def register_tile(nest: Nest, lanes: Tile, rows_loop: int | None, target: Target
             if rows * vectors + vectors + 1 > budget:
                 continue
             tile = Tile(lanes.width, lanes.loop, vectors, rows_loop, rows)
-            loads = rows * vectors if across_lanes else (rows + vectors)
-            speed = rows * vectors / max(rows * vectors, 0.9 * loads + 1)
-            latency = min(1.0, rows * vectors / 8)
-            fill = 1.0 if across_lanes else _fill(nest.loops[lanes.loop], tile.lanes)
-            if rows_loop is not None:
-                fill *= _fill(nest.loops[rows_loop], rows)
-            elif not across_lanes:
-                fill *= min(1.0, (nest.loops[lanes.loop].static or 0) / (tile.lanes * _MIN_PANELS))
+            useful = _useful(nest, tile, across_lanes)
+            if rows_loop is None and not across_lanes:
+                useful *= min(1.0, (nest.loops[lanes.loop].static or 0) / (tile.lanes * _MIN_PANELS))
             # Many rows, far apart, fall into few sets of the cache; a square tile loads least.
-            score = speed * latency * fill * (1 - 0.01 * max(0, rows - 8)) + 0.002 * rows * vectors / (rows + vectors)
+            score = useful * (1 - 0.01 * max(0, rows - 8)) + 0.002 * rows * vectors / (rows + vectors)
             if best is None or score > best[0] + 1e-9:
                 best = (score, tile)
     assert best is not None
@@ -184,16 +179,37 @@ def panel_operand(nest: Nest, tile: Tile) -> Access | None:
 def cut_order(kernel: Kernel, tile: Tile) -> Sequence[int]:
     """As `distribute` and `distribute_panels` cut."""
     nest = kernel.nests[0]
-    if nest.points is None or panel_operand(nest, tile) is None:
+    if panel_operand(nest, tile) is None:
         return nest.parallel
     return [loop for loop in panel_order(nest, tile) if loop is not None]
 
 
-def _fill(extent: Size, step: int) -> float:
-    """The part of a tiled loop that does useful work."""
-    if not extent.static:  # unknown, or nothing to do at all
-        return 1.0 - 0.01 * step
-    return extent.static / (-(-extent.static // step) * step)
+def _useful(nest: Nest, tile: Tile, across_lanes: bool) -> float:
+    """The part of the peak that a tile reaches, with the smaller blocks at the ends of its loops. Where an extent is
+    unknown it is thought of as whole blocks."""
+    assert tile.loop is not None
+    lanes = None if across_lanes else nest.loops[tile.loop].static or None
+    points = lanes / tile.width if lanes else tile.vectors
+    columns = (
+        [(points / tile.vectors, tile.vectors)] if lanes is None else _blocks(-(-lanes // tile.width), tile.vectors)
+    )
+    extent = None if tile.unroll_loop is None else nest.loops[tile.unroll_loop].static or None
+    rows = [(1, tile.unroll)] if extent is None else _blocks(extent, tile.unroll)
+    time = sum(m * r * n * v / _speed(r, v, across_lanes) for m, r in rows for n, v in columns)
+    return points * (extent or tile.unroll) / time
+
+
+def _blocks(extent: int, size: int) -> list[tuple[int, int]]:
+    """How many blocks of which sizes a loop is."""
+    whole, left = divmod(extent, size)
+    return [*([(whole, size)] if whole else []), *([(1, left)] if left else [])]
+
+
+def _speed(rows: int, vectors: int, across_lanes: bool) -> float:
+    """The part of the peak that a block reaches: what it loads takes time, and a few sums wait for each other."""
+    sums = rows * vectors
+    loads = sums if across_lanes else rows + vectors
+    return sums / max(sums, 0.9 * loads + 1) * min(1.0, sums / 8)
 
 
 def _rows_loop(nest: Nest, lanes: Tile) -> int | None:

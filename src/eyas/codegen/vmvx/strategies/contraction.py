@@ -72,10 +72,7 @@ class Contraction(NestStrategy):
         return [ProductEmitter]
 
     def cut_order(self, tiles: Sequence[Tile]) -> Sequence[int]:
-        nest = self.kernel.nests[0]
-        if nest.points is None:
-            return nest.parallel
-        return [loop for loop in panel_order(nest, tiles[0]) if loop is not None]
+        return [loop for loop in panel_order(self.kernel.nests[0], tiles[0]) if loop is not None]
 
     def lane_step(self, tile: Any) -> Any:
         del tile
