@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.tools.cpus import every_cpu
 from tests.tools.slices import half_of
 
 import eyas
@@ -94,6 +95,39 @@ def test_shapes(monkeypatch, target, shape, tile):
     x = rng.standard_normal((batch, channels, height, width)).astype(np.float32)
     given = compile_with(monkeypatch, tile, layer, [x], target=target)(x)
     assert (np.abs(given - reference(layer, x)) <= bound(layer, x, tile)).all()
+
+
+def check_open_sizes(monkeypatch, tile: int, what: dict, **options) -> None:
+    """One module for images of any size, with bias, an addition and an activation."""
+    rng = np.random.default_rng(sum(what))
+    layer = make(rng, 19, 33)
+    monkeypatch.setattr(winograd, "choose_tile", lambda *_: tile)
+    example = [torch.zeros(2, channels, 9, 13) for channels in (19, 33)]
+    module = eyas.compile(layer, tuple(example), dynamic_shapes={"x": what, "added": (what,)}, **options)
+    strategies = [kernel["strategy"] for kernel in module.manifest["kernels"]]
+    assert strategies.count("transforms") == 2 and "loops" not in strategies, strategies
+    for batch, height, width in [(2, 9, 13), (1, 3, 4), (3, 16, 5), (2, 30, 31), (5, 2, 44)]:
+        batch, height, width = batch if 0 in what else 2, height if 2 in what else 9, width if 3 in what else 13
+        x = rng.standard_normal((batch, 19, height, width)).astype(np.float32)
+        added = rng.standard_normal((batch, 33, height, width)).astype(np.float32)
+        limit = bound(layer, x, tile) + 4 * ROUNDING * np.abs(added)
+        assert (np.abs(module(x, added) - reference(layer, x, added)) <= limit).all(), (batch, height, width)
+
+
+BATCH, SIDES = {0: torch.export.Dim("n")}, {2: torch.export.Dim("h", min=2), 3: torch.export.Dim("w", min=3)}
+OPEN = pytest.mark.parametrize("what", [BATCH, SIDES, BATCH | SIDES], ids=["batch", "sides", "all"])
+
+
+@OPEN
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("target", [*every_cpu(), "vmvx"])
+def test_open_sizes(monkeypatch, target, tile, what):
+    check_open_sizes(monkeypatch, tile, what, target=target)
+
+
+@OPEN
+def test_open_sizes_on_a_gpu(monkeypatch, what, vulkan_device):
+    check_open_sizes(monkeypatch, 4, what, target="vulkan:hopper", device="vulkan")
 
 
 @pytest.mark.parametrize(("shape", "tile"), half_of(SHAPES, [2, 4]))

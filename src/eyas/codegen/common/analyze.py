@@ -273,7 +273,7 @@ class NestAnalysis(TensorPlaces):
 
     def _crop(self, op: mlir.OpView) -> bool:
         """The corner of a tensor that a nest makes: the nest skips the rest instead of storing it."""
-        if op.operation.name != "tensor.extract_slice" or len(op.operands) != 1 or op.operands[0] not in self.made_by:
+        if op.operation.name != "tensor.extract_slice" or op.operands[0] not in self.made_by:
             return False
         source, made = op.operands[0], self.made_by[op.operands[0]]
         nest = self.nests[made[0]]
@@ -407,17 +407,17 @@ def _covers(nest: Nest, parts: Sum, extent: Size) -> bool:
     loop = _single(parts)
     if loop is not None:
         return nest.loops[loop] == extent
-    reached = 1
+    reached: int | None = 1
     for part, coefficient in sorted(parts, key=lambda part: part[1]):
-        size = nest.loops[part].static
-        if coefficient != reached or size is None:
+        if coefficient != reached:
             return False
-        reached *= size
+        size = nest.loops[part].static
+        reached = None if size is None else reached * size
     is_guarded = any(
         all(guard.coefficients[loop] == coefficient for loop, coefficient in parts) and guard.extent == extent
         for guard in nest.guards
     )
-    return extent.static == reached or is_guarded
+    return is_guarded or (reached is not None and extent.static == reached)
 
 
 def _translate(access: Access, translation: list[Sum], count: int) -> Access:

@@ -86,10 +86,15 @@ def role_of(op: mlir.Operation) -> Role:
 def _is_read_in_place(op: mlir.Operation) -> bool:
     """Padding that only transforms of tiles read, which test for its edges tile by tile, or windows, which do so tap by
     tap."""
+    return len(op.operands) == 1 and all(
+        is_transform(user) or reads_padding_in_place(user, op) for user in _readers(op)
+    )
+
+
+def _readers(op: mlir.Operation) -> list[mlir.Operation]:
+    """The users of an op's result, but for what states its sizes."""
     users = [use.owner.operation for use in op.results[0].uses]
-    if len(op.operands) != 1 or not users:
-        return False
-    return all(is_transform(user) or reads_padding_in_place(user, op) for user in users)
+    return [user for user in users if user.name != "flow.tie_shape"]
 
 
 def _is_scalar_of_data(op: mlir.Operation) -> bool:
@@ -168,8 +173,7 @@ def _is_inner_broadcast(op: mlir.Operation, maps: list[mlir.AffineMap]) -> bool:
     dims = [expr.position for expr in maps[0].results if isinstance(expr, mlir.AffineDimExpr)]
     if len(dims) == maps[0].n_dims or dims != sorted(dims) or maps[1] != mlir.AffineMap.get_identity(maps[1].n_dims):
         return False
-    users = [use.owner.operation for use in op.results[0].uses]
-    return all(user.name.startswith("linalg.") or user.name == "flow.tie_shape" for user in users)
+    return all(user.name.startswith("linalg.") for user in _readers(op))
 
 
 def is_plain_copy(op: mlir.Operation) -> bool:
@@ -322,7 +326,7 @@ def _in_order(ops: list[mlir.Operation]) -> list[mlir.Operation]:
 def _is_corner_of_transform(op: mlir.Operation) -> bool:
     """A slice that cuts off what tiles have beyond the edge: the transform does not write that at all."""
     source = defining_op(op.operands[0]) if op.name == "tensor.extract_slice" else None
-    if source is None or not is_transform(source) or len(list(source.results[0].uses)) != 1 or len(op.operands) != 1:
+    if source is None or not is_transform(source) or len(_readers(source)) != 1:
         return False
     shapes = [mlir.RankedTensorType(value.type) for value in (op.operands[0], op.results[0])]
     offsets, strides = (

@@ -11,7 +11,7 @@ from torch_mlir import ir as mlir
 from torch_mlir.dialects import arith, linalg, tensor
 
 from eyas.ir.padding import pad_with_zeros, zero_padding
-from eyas.ir.structured import constant_scalar, fill_value, generic
+from eyas.ir.structured import constant_scalar, fill_value, generic, index_constant
 from eyas.ir.transforms import TileLoops, tile_transform
 from eyas.ir.walk import defining_op, entry_block, functions
 from eyas.passes.optimize.evaluate_constants import constant_ops
@@ -22,6 +22,8 @@ from eyas.targets.gpu import GpuTarget
 
 _CONV = "linalg.conv_2d_nhwc_hwcf"
 _WORTH_IT = 0.8
+# Sides of images of open size: 64 with 64 channels, 16 with 256.
+_LEAST_SIDE, _LARGEST_SIDE, _CHANNELS_OF_ONE = 8, 64, 4096
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Winograd(TargetedPass):
 
 @dataclass(frozen=True)
 class Layer:
-    """The sizes of a convolution that has such a form."""
+    """The sizes of a convolution that has such a form; likely ones where they are open."""
 
     batch: int
     height: int
@@ -97,7 +99,7 @@ class Layer:
 def _layer_of(op: mlir.OpView, constant: set[mlir.Operation]) -> Layer | None:
     image, filter_, init = op.operands
     types = [mlir.RankedTensorType(value.type) for value in (image, filter_, init)]
-    if not all(type_.has_static_shape and isinstance(type_.element_type, mlir.F32Type) for type_ in types):
+    if not all(isinstance(type_.element_type, mlir.F32Type) for type_ in types):
         return None
     windows = [op.attributes[name] for name in ("strides", "dilations") if name in op.attributes]
     if any(set(mlir.DenseIntElementsAttr(steps)) != {1} for steps in windows):
@@ -106,8 +108,17 @@ def _layer_of(op: mlir.OpView, constant: set[mlir.Operation]) -> Layer | None:
         return None
     if defining_op(filter_) not in constant:
         return None
-    batch, height, width, filters = types[2].shape
-    return Layer(batch, height, width, types[0].shape[3], filters)
+    channels, filters = types[1].shape[2:]
+    if mlir.ShapedType.get_dynamic_size() in (channels, filters):
+        return None
+    side = _likely_side(max(channels, filters))
+    likely = [side if types[2].is_dynamic_dim(dim) else types[2].shape[dim] for dim in (1, 2)]
+    return Layer(1 if types[2].is_dynamic_dim(0) else types[2].shape[0], *likely, channels, filters)
+
+
+def _likely_side(channels: int) -> int:
+    """How many pixels an image of open size has along a side: networks have fewer where they have more channels."""
+    return max(_LEAST_SIDE, min(_LARGEST_SIDE, _CHANNELS_OF_ONE // channels))
 
 
 def choose_tile(layer: Layer, costs: Costs) -> int | None:
@@ -134,10 +145,11 @@ def _rewrite(op: mlir.OpView, layer: Layer, tile: int) -> None:
     image, filter_, init = op.operands
     made = matrices(tile)
     size = tile + TAPS - 1
-    rows, columns = -(-layer.height // tile), -(-layer.width // tile)
-    tiles = [layer.batch, rows, columns]
+    batch, height, width, filters = _sizes(init)
+    rows, columns = (_divided(extent, tile) for extent in (height, width))
+    tiles = [batch, rows, columns]
 
-    padded = _cover(image, [rows * tile + TAPS - 1, columns * tile + TAPS - 1])
+    padded = _cover(image, [height, width], tile)
     p, q, n, h, w, c, i, j = (mlir.AffineDimExpr.get(loop) for loop in range(8))
     read = mlir.AffineMap.get(8, 0, [n, h * tile + i, w * tile + j, c])
     write = mlir.AffineMap.get(8, 0, [p, q, n, h, w, c])
@@ -145,30 +157,30 @@ def _rewrite(op: mlir.OpView, layer: Layer, tile: int) -> None:
     inputs = tile_transform(padded, read, (made.input, made.input), TileLoops(0, 1, 6, 7), zeros, write)
 
     groups = [[0, 1], [2, 3, 4], [5]]
-    flat = [size * size, layer.batch * rows * columns]
+    flat = [size * size, _times(batch, _times(rows, columns))]
     inputs = tensor.CollapseShapeOp(_f32([*flat, layer.channels]), inputs, groups).result
     product = linalg.batch_matmul(inputs, _filters(filter_, layer, made), outs=[_zeros([*flat, layer.filters])])
-    shape = [size, size, *tiles, layer.filters]
-    product = tensor.ExpandShapeOp(_f32(shape), product, groups, [], shape).result
+    product = _split(product, groups, [size, size, *tiles, filters])
 
     n, h, p, w, q, c, i, j = (mlir.AffineDimExpr.get(loop) for loop in range(8))
     read = mlir.AffineMap.get(8, 0, [i, j, n, h, w, c])
     write = mlir.AffineMap.get(8, 0, [n, h * tile + p, w * tile + q, c])
-    zeros = _zeros([layer.batch, rows * tile, columns * tile, layer.filters])
+    zeros = _zeros([batch, _times(rows, tile), _times(columns, tile), filters])
     result = tile_transform(product, read, (made.output, made.output), TileLoops(2, 4, 6, 7), zeros, write)
-    result = _corner(result, [layer.batch, layer.height, layer.width, layer.filters])
+    result = _corner(result, [batch, height, width, filters])
     op.results[0].replace_all_uses_with(_plus(result, init))
     op.operation.erase()
 
 
-def _cover(image: mlir.Value, sizes: list[int]) -> mlir.Value:
-    """The image with zeros added so that whole tiles fit; they join the zeros that are there already."""
-    source, low, high = zero_padding(image) or (image, [0] * 4, [0] * 4)
-    shape = mlir.RankedTensorType(source.type).shape
-    high = [high[0], *(size - low[1 + d] - shape[1 + d] for d, size in enumerate(sizes)), high[3]]
-    if any(above < 0 for above in high):  # the padding cuts
-        raise AssertionError("a window larger than its image")
-    return pad_with_zeros(source, low, high)
+def _cover(image: mlir.Value, sizes: list[_Extent], tile: int) -> mlir.Value:
+    """The image with zeros added so that whole tiles fit; they join the zeros that are there already. Where the size is
+    open as many are added as may be needed: what no tile reads costs nothing."""
+    found = zero_padding(image)
+    if found is None or min(*found[1], *found[2]) < 0:  # one that cuts stays
+        found = (image, [0] * 4, [0] * 4)
+    source, low, high = found
+    added = [tile - 1 if isinstance(size, mlir.Value) else -size % tile for size in sizes]
+    return pad_with_zeros(source, low, [high[0], high[1] + added[0], high[2] + added[1], high[3]])
 
 
 def _filters(filter_: mlir.Value, layer: Layer, made: Matrices) -> mlir.Value:
@@ -197,11 +209,17 @@ def _filters(filter_: mlir.Value, layer: Layer, made: Matrices) -> mlir.Value:
     return tensor.CollapseShapeOp(_f32([size * size, *rest]), rounded.results[0], [[0, 1], [2], [3]]).result
 
 
-def _corner(value: mlir.Value, shape: list[int]) -> mlir.Value:
-    if list(mlir.RankedTensorType(value.type).shape) == shape:
+def _corner(value: mlir.Value, sizes: list[_Extent]) -> mlir.Value:
+    type_ = _f32(sizes)
+    if type_ == value.type and type_.has_static_shape:
         return value
-    ones, zeros = [1] * len(shape), [0] * len(shape)
-    return tensor.ExtractSliceOp(_f32(shape), value, [], [], [], zeros, shape, ones).result
+    ones, zeros, open_ = [1] * len(sizes), [0] * len(sizes), [size for size in sizes if isinstance(size, mlir.Value)]
+    return tensor.ExtractSliceOp(type_, value, [], open_, [], zeros, list(type_.shape), ones).result
+
+
+def _split(value: mlir.Value, groups: list[list[int]], sizes: list[_Extent]) -> mlir.Value:
+    type_, open_ = _f32(sizes), [size for size in sizes if isinstance(size, mlir.Value)]
+    return tensor.ExpandShapeOp(type_, value, groups, open_, list(type_.shape)).result
 
 
 def _plus(value: mlir.Value, init: mlir.Value) -> mlir.Value:
@@ -210,7 +228,7 @@ def _plus(value: mlir.Value, init: mlir.Value) -> mlir.Value:
     if scalar is not None and constant_scalar(scalar) == 0:
         return value
     identity = mlir.AffineMap.get_identity(4)
-    empty = tensor.EmptyOp(list(mlir.RankedTensorType(value.type).shape), mlir.F32Type.get()).result
+    empty = tensor.EmptyOp(_sizes(init), mlir.F32Type.get()).result
     op = generic([value, init], [empty], [identity] * 3, ["parallel"] * 4)
     block = op.regions[0].blocks[0]
     with mlir.InsertionPoint(block):
@@ -218,11 +236,39 @@ def _plus(value: mlir.Value, init: mlir.Value) -> mlir.Value:
     return op.results[0]
 
 
-def _zeros(shape: list[int], element: mlir.Type | None = None) -> mlir.Value:
+def _zeros(sizes: list[_Extent], element: mlir.Type | None = None) -> mlir.Value:
     element = element or mlir.F32Type.get()
     zero = arith.ConstantOp(element, mlir.FloatAttr.get(element, 0.0)).result
-    return linalg.fill(zero, outs=[tensor.EmptyOp(shape, element).result])
+    return linalg.fill(zero, outs=[tensor.EmptyOp(sizes, element).result])
 
 
-def _f32(shape: list[int]) -> mlir.RankedTensorType:
+_Extent = int | mlir.Value
+"""A size of a tensor: a value where it is open."""
+
+
+def _sizes(value: mlir.Value) -> list[_Extent]:
+    type_ = mlir.RankedTensorType(value.type)
+    return [
+        tensor.DimOp(value, index_constant(dim)).result if type_.is_dynamic_dim(dim) else type_.shape[dim]
+        for dim in range(type_.rank)
+    ]
+
+
+def _divided(extent: _Extent, by: int) -> _Extent:
+    """Rounded up."""
+    if isinstance(extent, int):
+        return -(-extent // by)
+    return arith.CeilDivSIOp(extent, index_constant(by)).result
+
+
+def _times(one: _Extent, other: _Extent) -> _Extent:
+    if isinstance(one, int) and isinstance(other, int):
+        return one * other
+    left, right = (index_constant(size) if isinstance(size, int) else size for size in (one, other))
+    return arith.MulIOp(left, right).result
+
+
+def _f32(sizes: list[_Extent]) -> mlir.RankedTensorType:
+    open_ = mlir.ShapedType.get_dynamic_size()
+    shape = [open_ if isinstance(size, mlir.Value) else size for size in sizes]
     return mlir.RankedTensorType.get(shape, mlir.F32Type.get())
