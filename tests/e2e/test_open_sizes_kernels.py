@@ -80,3 +80,16 @@ def test_rows_of_any_number_and_columns_that_fill_no_vector(target, columns):
         text = text.replace(f"float[{shape}] {name}", f"float[{shape}] {name} = {{{numbers}}}")
     sizes = [(1, rows) for rows in range(1, 16)] + [(3, 29), (5, 64), (0, 4)]
     compiled(text, target, *((floats(n, rows, 19),) for n, rows in sizes))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_bias_of_one_number_is_no_loop_of_its_own(target):
+    """As batch norms without shifts leave it, which nobody folds where the batch is open."""
+    text = """main (float[n, 6, 5, 7] x, float[9, 6, 1, 1] w) => (float[n, 9, 5, 7] y)
+    <float[9] b = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}>
+    {
+      convolved = Conv(x, w, b)
+      y = Relu(convolved)
+    }"""
+    module = compiled(text, target, *((floats(n, 6, 5, 7), floats(9, 6, 1, 1)) for n in (1, 2, 5)))
+    assert {"contraction"} == {one for name, one in strategies(module).items() if "_conv_" in name}

@@ -77,9 +77,12 @@ class NestAnalysis(TensorPlaces):
             if inner.operation.name == "tensor.extract":
                 tensor = inner.operands[0]
                 self.extracted[tensor] = self.readable_storage(tensor)
-        if len(inits) == 1 and _is_fill(body, inputs, iterators):
-            self.places[op.results[0]] = Filled(self.shape_of_place(inits[0]), inputs[0])
-            return
+        if len(inits) == 1 and _repeats_its_input(body, inputs, iterators):
+            filled = self.places.get(inputs[0])
+            if not isinstance(inputs[0].type, mlir.ShapedType) or isinstance(filled, Filled):
+                scalar = filled.scalar if isinstance(filled, Filled) else inputs[0]
+                self.places[op.results[0]] = Filled(self.shape_of_place(inits[0]), scalar)
+                return
 
         exprs = [[linear_expr(expr) for expr in map_.results] for map_ in maps]
         if self._view_of_broadcast(op, body, inputs, exprs):
@@ -368,13 +371,12 @@ def _split_operands(op: mlir.OpView) -> tuple[list[mlir.Value], list[mlir.Value]
     return operands[: len(operands) - inits], operands[len(operands) - inits :]
 
 
-def _is_fill(body: mlir.Block, inputs: list[mlir.Value], iterators: list[str]) -> bool:
-    """A generic that only broadcasts a scalar operand."""
+def _repeats_its_input(body: mlir.Block, inputs: list[mlir.Value], iterators: list[str]) -> bool:
+    """A generic that only copies its one operand, a scalar or a tensor, to every place."""
     operations = list(body.operations)
     return (
         len(operations) == 1
         and len(inputs) == 1
-        and not isinstance(inputs[0].type, mlir.ShapedType)
         and operations[0].operands[0] == body.arguments[0]
         and "reduction" not in iterators
     )

@@ -106,12 +106,13 @@ def _likely_extents(
     """Extents, with a likely one where it is unknown: the outermost is often a batch of one image or text."""
     unknown = sorted(loop for loop in order if loop is not None and loops[loop].static is None)
 
-    def likely(loop: int) -> int:
-        if steps.get(loop, 1) > 1:
-            return _LIKELY_STEPPED
-        return 1 if loop in unknown[:1] else _LIKELY
+    def likely(loop: int, size: Size) -> int:
+        if size.static is not None:
+            return size.static
+        several = _LIKELY_STEPPED if steps.get(loop, 1) > 1 else 1 if loop in unknown[:1] else _LIKELY
+        return max(size.factor, several)
 
-    return tuple(size.factor * likely(loop) if size.static is None else size.static for loop, size in enumerate(loops))
+    return tuple(likely(loop, size) for loop, size in enumerate(loops))
 
 
 def distribute(kernel: Kernel, tiles: Sequence[Tile], target: Target, grain: Grain = ELEMENTS) -> tuple[GridAxis, ...]:

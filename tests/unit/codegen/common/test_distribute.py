@@ -70,6 +70,12 @@ def test_loops_of_unknown_extent():
     assert axes == (GridAxis(1, 18), GridAxis(0, 1), GridAxis(2, 64))
 
 
+def test_images_of_an_open_batch_are_cut_as_one_image():
+    loops = (Size(196, (0,)), Size(256), Size(1024))
+    axes = cut(loops, (1, 0), {0: 6, 1: 64}, None, PRODUCTS, 2)
+    assert axes == (GridAxis(0, 36), GridAxis(1, 64))  # 4 times 6 workgroups for each image
+
+
 def test_pieces_of_unknown_loops_have_enough_to_do():
     for known in (1, 3, 40, 1000, 10**6):
         for step in (1, 6):
