@@ -92,4 +92,4 @@ def test_a_bias_of_one_number_is_no_loop_of_its_own(target):
       y = Relu(convolved)
     }"""
     module = compiled(text, target, *((floats(n, 6, 5, 7), floats(9, 6, 1, 1)) for n in (1, 2, 5)))
-    assert {"contraction"} == {one for name, one in strategies(module).items() if "_conv_" in name}
+    assert "contraction" in strategies(module).values(), strategies(module)
