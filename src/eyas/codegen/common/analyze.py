@@ -411,7 +411,7 @@ def _covers(nest: Nest, parts: Sum, extent: Size) -> bool:
         return nest.loops[loop] == extent
     reached: int | None = 1
     for part, coefficient in sorted(parts, key=lambda part: part[1]):
-        if coefficient != reached:
+        if reached is None or coefficient != reached:
             return False
         size = nest.loops[part].static
         reached = None if size is None else reached * size

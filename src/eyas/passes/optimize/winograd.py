@@ -112,8 +112,10 @@ def _layer_of(op: mlir.OpView, constant: set[mlir.Operation]) -> Layer | None:
     if mlir.ShapedType.get_dynamic_size() in (channels, filters):
         return None
     side = _likely_side(max(channels, filters))
-    likely = [side if types[2].is_dynamic_dim(dim) else types[2].shape[dim] for dim in (1, 2)]
-    return Layer(1 if types[2].is_dynamic_dim(0) else types[2].shape[0], *likely, channels, filters)
+    batch, height, width = (
+        likely if types[2].is_dynamic_dim(dim) else types[2].shape[dim] for dim, likely in enumerate((1, side, side))
+    )
+    return Layer(batch, height, width, channels, filters)
 
 
 def _likely_side(channels: int) -> int:
