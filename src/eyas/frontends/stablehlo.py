@@ -14,7 +14,6 @@ from eyas.passes.input.convert_stablehlo_convolution import ConvertStablehloConv
 from eyas.passes.input.convert_stablehlo_degenerate import ConvertStablehloDegenerate
 from eyas.passes.input.convert_stablehlo_fft import ConvertStablehloFft
 from eyas.passes.input.convert_stablehlo_gather import ConvertStablehloGather
-from eyas.passes.input.convert_stablehlo_householder import ConvertStablehloHouseholder
 from eyas.passes.input.convert_stablehlo_linear_algebra import ConvertStablehloLinearAlgebra
 from eyas.passes.input.convert_stablehlo_scatter import ConvertStablehloScatter
 from eyas.passes.input.convert_stablehlo_select_and_scatter import ConvertStablehloSelectAndScatter
@@ -40,7 +39,6 @@ TO_LOOPS = PassPipeline(
         ConvertStablehloSort(),
         ConvertStablehloSelectAndScatter(),
         ConvertStablehloLinearAlgebra(),
-        ConvertStablehloHouseholder(),
         ConvertStablehloFft(),
         ConvertStablehloControlFlow(),
         ConvertStablehloComplexConstants(),

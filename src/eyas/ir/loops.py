@@ -1,7 +1,7 @@
 """A small language of loops on tensors, for algorithms that are stated element by element.
 
 Variables and arrays are assigned to as in any language; loops and branches carry those that their bodies change, which
-is what scf needs. Numbers are floats of one type, indices and booleans.
+is what scf needs. Numbers are floats or complex numbers of one type, indices and booleans.
 
     loops = Loops()
     total, x = loops.variable(loops.float(0.0, f32)), loops.array(operand)
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from torch_mlir import ir as mlir
-from torch_mlir.dialects import arith, linalg, math, scf, tensor
+from torch_mlir.dialects import arith, complex, linalg, math, scf, tensor
 
 from eyas.ir.structured import index_constant
 
@@ -24,7 +24,8 @@ Operand: TypeAlias = "Number | int | float"
 
 
 class Number:
-    """A float, an index or a boolean with Python's operators. Plain Python numbers take the type of the other side."""
+    """A float, a complex number, an index or a boolean with Python's operators. Plain Python numbers, and floats beside
+    complex numbers, take the type of the other side."""
 
     __slots__ = ("value",)
 
@@ -35,17 +36,21 @@ class Number:
     def is_float(self) -> bool:
         return isinstance(self.value.type, mlir.FloatType)
 
+    @property
+    def is_complex(self) -> bool:
+        return isinstance(self.value.type, mlir.ComplexType)
+
     def __add__(self, other: Operand) -> Number:
-        return self._binary(other, arith.addf, arith.addi)
+        return self._binary(other, arith.addf, arith.addi, complex.add)
 
     def __sub__(self, other: Operand) -> Number:
-        return self._binary(other, arith.subf, arith.subi)
+        return self._binary(other, arith.subf, arith.subi, complex.sub)
 
     def __mul__(self, other: Operand) -> Number:
-        return self._binary(other, arith.mulf, arith.muli)
+        return self._binary(other, arith.mulf, arith.muli, complex.mul)
 
     def __truediv__(self, other: Operand) -> Number:
-        return Number(arith.divf(self.value, self._like(other)))
+        return self._binary(other, arith.divf, arith.divsi, complex.div)
 
     def __radd__(self, other: Operand) -> Number:
         return self + other
@@ -60,10 +65,10 @@ class Number:
         return Number(self._like(other)) / self
 
     def __neg__(self) -> Number:
-        return Number(arith.negf(self.value))
+        return Number(complex.neg(self.value) if self.is_complex else arith.negf(self.value))
 
     def __abs__(self) -> Number:
-        return Number(math.absf(self.value))
+        return Number(complex.abs(self.value) if self.is_complex else math.absf(self.value))
 
     def __lt__(self, other: Operand) -> Number:
         return self._compare(other, arith.CmpFPredicate.OLT, arith.CmpIPredicate.slt)
@@ -78,9 +83,13 @@ class Number:
         return self._compare(other, arith.CmpFPredicate.OGE, arith.CmpIPredicate.sge)
 
     def equals(self, other: Operand) -> Number:
+        if self.is_complex:
+            return Number(complex.eq(self.value, self._like(other)))
         return self._compare(other, arith.CmpFPredicate.OEQ, arith.CmpIPredicate.eq)
 
     def differs(self, other: Operand) -> Number:
+        if self.is_complex:
+            return Number(complex.neq(self.value, self._like(other)))
         return self._compare(other, arith.CmpFPredicate.UNE, arith.CmpIPredicate.ne)
 
     def __and__(self, other: Number) -> Number:
@@ -99,11 +108,31 @@ class Number:
     def sqrt(self) -> Number:
         return Number(math.sqrt(self.value))
 
+    def conjugate(self) -> Number:
+        return Number(complex.conj(self.value)) if self.is_complex else self
+
+    def real(self) -> Number:
+        return Number(complex.re(self.value)) if self.is_complex else self
+
+    def imaginary(self) -> Number:
+        """Of a complex number."""
+        return Number(complex.im(self.value))
+
+    def square(self) -> Number:
+        """The square of the magnitude, a float."""
+        if not self.is_complex:
+            return self * self
+        real, imaginary = self.real(), self.imaginary()
+        return real * real + imaginary * imaginary
+
     def with_sign_of(self, other: Number) -> Number:
         return Number(math.copysign(self.value, other.value))
 
-    def _binary(self, other: Operand, of_floats: Callable, of_integers: Callable) -> Number:
-        return Number((of_floats if self.is_float else of_integers)(self.value, self._like(other)))
+    def _binary(self, other: Operand, of_floats: Callable, of_integers: Callable, of_complex: Callable) -> Number:
+        if isinstance(other, Number) and other.is_complex and not self.is_complex:
+            return Number(of_complex(other._like(self), other.value))
+        chosen = of_complex if self.is_complex else of_floats if self.is_float else of_integers
+        return Number(chosen(self.value, self._like(other)))
 
     def _compare(self, other: Operand, of_floats: arith.CmpFPredicate, of_integers: arith.CmpIPredicate) -> Number:
         right = self._like(other)
@@ -112,9 +141,9 @@ class Number:
         return Number(arith.cmpi(of_integers, self.value, right))
 
     def _like(self, other: Operand) -> mlir.Value:
-        if isinstance(other, Number):
-            return other.value
-        return arith.constant(self.value.type, float(other) if self.is_float else int(other))
+        if not isinstance(other, Number):
+            return _constant(self.value.type, other)
+        return _complex(other, self.value.type) if self.is_complex else other.value
 
 
 class Variable:
@@ -159,11 +188,14 @@ class Array:
 
     def __setitem__(self, at: Operand | tuple[Operand, ...], number: Operand) -> None:
         if not isinstance(number, Number):
-            is_float = isinstance(self.element, mlir.FloatType)
-            number = Number(arith.constant(self.element, float(number) if is_float else int(number)))
+            value = _constant(self.element, number)
+        elif isinstance(self.element, mlir.ComplexType):
+            value = _complex(number, self.element)
         elif number.value.type != self.element:
-            number = Number(arith.index_cast(self.element, number.value))
-        self.place.value = tensor.insert(number.value, self.place.value, self._indices(at))
+            value = arith.index_cast(self.element, number.value)
+        else:
+            value = number.value
+        self.place.value = tensor.insert(value, self.place.value, self._indices(at))
 
     def _indices(self, at: Operand | tuple[Operand, ...]) -> list[mlir.Value]:
         given = (*self.leading, *(at if isinstance(at, tuple) else (at,)))
@@ -190,13 +222,14 @@ class Loops:
         """A new array of zeros. Two that were not filled could become one: `tensor.empty`s that are equal are merged,
         and bufferization lets loops write to both in one place, since nothing is known to be in them."""
         made = tensor.empty([_static(size) for size in shape], element)
-        return self.array(linalg.fill(self._constant(element, 0.0).value, outs=[made]))
+        return self.array(linalg.fill(_constant(element, 0.0), outs=[made]))
 
     def index(self, value: int) -> Number:
         return Number(index_constant(value))
 
     def float(self, value: float, type_: mlir.Type) -> Number:
-        return self._constant(type_, value)
+        """A number of this type, which may be complex."""
+        return Number(_constant(type_, value))
 
     def as_index(self, number: Number) -> Number:
         """An element of an array of integers as an index."""
@@ -287,9 +320,6 @@ class Loops:
         assert self._last is not None
         return self.when(~self._last)
 
-    def _constant(self, type_: mlir.Type, value: float) -> Number:
-        return Number(arith.constant(type_, float(value) if isinstance(type_, mlir.FloatType) else int(value)))
-
     def _save(self) -> dict[Variable, mlir.Value]:
         return {place: place.value for place in self._places}
 
@@ -300,6 +330,23 @@ class Loops:
 
     def _changed(self, before: dict[Variable, mlir.Value]) -> list[Variable]:
         return [place for place, value in before.items() if place.value != value]
+
+
+def _complex(number: Number, type_: mlir.Type) -> mlir.Value:
+    """A number as a complex one."""
+    if number.is_complex:
+        return number.value
+    owner = number.value.owner
+    if not isinstance(owner, mlir.Block) and owner.operation.name == "arith.constant":
+        return _constant(type_, mlir.FloatAttr(owner.operation.attributes["value"]).value)
+    return complex.create_(type_, number.value, _constant(number.value.type, 0.0))
+
+
+def _constant(type_: mlir.Type, value: float) -> mlir.Value:
+    if isinstance(type_, mlir.ComplexType):
+        parts = [mlir.FloatAttr.get(type_.element_type, part) for part in (float(value), 0.0)]
+        return complex.constant(type_, mlir.ArrayAttr.get(parts))
+    return arith.constant(type_, float(value) if isinstance(type_, mlir.FloatType) else int(value))
 
 
 def _static(size: Operand) -> mlir.Value | int:

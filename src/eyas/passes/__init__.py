@@ -77,7 +77,6 @@ PASSES: dict[str, str] = {
     "convert-stablehlo-degenerate": "passes.input.convert_stablehlo_degenerate",
     "convert-stablehlo-fft": "passes.input.convert_stablehlo_fft",
     "convert-stablehlo-gather": "passes.input.convert_stablehlo_gather",
-    "convert-stablehlo-householder": "passes.input.convert_stablehlo_householder",
     "convert-stablehlo-linear-algebra": "passes.input.convert_stablehlo_linear_algebra",
     "convert-stablehlo-scatter": "passes.input.convert_stablehlo_scatter",
     "convert-stablehlo-select-and-scatter": "passes.input.convert_stablehlo_select_and_scatter",

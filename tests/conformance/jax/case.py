@@ -35,6 +35,11 @@ def complexes(*shape: int) -> np.ndarray:
     return (normal(*shape) + 1j * normal(*shape, seed=1)).astype(np.complex64)
 
 
+def hermitian(size: int) -> np.ndarray:
+    a = normal(size, size) + 1j * normal(size, size)
+    return (a + a.conj().T).astype(np.complex64)
+
+
 def positive_definite(size: int, *batch: int) -> np.ndarray:
     a = normal(*batch, size, size)
     return (a @ np.swapaxes(a, -1, -2) + size * np.eye(size)).astype(np.float32)

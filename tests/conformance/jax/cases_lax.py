@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from tests.conformance.jax.case import Case, complexes, integers, normal, positive_definite
+from tests.conformance.jax.case import Case, complexes, hermitian, integers, normal, positive_definite
 
 X = normal(4, 8)
 ROWS = integers(0, 4, 6)
@@ -164,6 +164,11 @@ CASES = [
     Case("linalg/norm", lambda a: (jnp.linalg.norm(a), jnp.linalg.norm(a, axis=1)), (X,)),
     Case("linalg/matrix_power", lambda a: jnp.linalg.matrix_power(a / 9, 3), (positive_definite(4),), 1e-4),
     Case("linalg/expm", jax.scipy.linalg.expm, (normal(4, 4),), 1e-4, 1e-4),
+    Case("linalg/qr_complex", jnp.linalg.qr, (hermitian(5)[:, :3],), 1e-4, 1e-4),
+    Case("linalg/eigvalsh_complex", jnp.linalg.eigvalsh, (hermitian(5),), 1e-4, 1e-4),
+    Case("linalg/svd_values_complex", lambda a: jnp.linalg.svd(a, compute_uv=False), (hermitian(5)[:4],), 1e-3, 1e-4),
+    Case("linalg/solve_complex", jnp.linalg.solve, (hermitian(5), hermitian(5)[:, :2]), 1e-3, 1e-4),
+    Case("linalg/approx_max_k", lambda a: lax.approx_max_k(a, 3), (normal(4, 9),)),
     # Random numbers: the same bits as JAX.
     Case("random/uniform", lambda s: jax.random.uniform(key(s), (4, 5)), (np.int32(3),)),
     Case("random/normal", lambda s: jax.random.normal(key(s), (4, 5)), (np.int32(3),), 1e-4, 1e-5),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -26,6 +27,9 @@ from eyas.program.dtypes import short_name
 from eyas.program.literals import LARGEST_INLINE_BYTES
 from eyas.program.parameters import Parameter
 from eyas.program.program import Argument, EntryPoint, ImportedProgram, Signature, Source
+
+# An op comes from the user's line, also where nothing but JAX and this package is between it and that line.
+source_info_util.register_exclusion(str(Path(__file__).parents[2]))
 
 # JAX lowers for a platform that it does not know with its portable rules: StableHLO ops instead of calls to LAPACK.
 PLATFORM = "eyas"

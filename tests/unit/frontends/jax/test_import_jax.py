@@ -133,19 +133,22 @@ def fails_with(kind, pattern, function, *arguments):
 
 
 def test_primitives_without_a_portable_rule_are_unsupported():
-    fails_with(UnsupportedOpError, "'eig' not found", lambda x: jnp.linalg.eigvals(x).real, random(4, 4))
+    fails_with(UnsupportedOpError, "'schur' not found", lambda x: jax.scipy.linalg.schur(x)[0], random(4, 4))
+    fails_with(UnsupportedOpError, "left eigenvectors", lambda x: jax.lax.linalg.eig(x)[1].real, random(4, 4))
 
 
 def test_unsupported_ops_name_the_users_line():
     fails_with(
         UnsupportedOpError,
-        r"'stablehlo\.cholesky' at .*test_import_jax\.py:\d+",
-        lambda x: jnp.linalg.cholesky(x.astype(jnp.complex64)).real,
-        random(4, 4),
+        r"'stablehlo\.custom_call' at .*test_import_jax\.py:\d+",
+        lambda x: jax.ffi.ffi_call("unknown", struct((4,), jnp.float32))(x),
+        random(4),
     )
-    fails_with(
-        UnsupportedOpError, r"'stablehlo\.custom_call'", lambda x: jnp.linalg.qr(x + 1j, mode="r").real, random(4, 4)
-    )
+
+
+def test_what_jax_has_between_the_user_and_the_op_is_not_where_it_is():
+    unknown = jax.jit(jax.ffi.ffi_call("unknown", struct((4,), jnp.float32)))
+    fails_with(UnsupportedOpError, r"at .*test_import_jax\.py:\d+", unknown, random(4))
 
 
 def test_functions_that_do_not_trace():

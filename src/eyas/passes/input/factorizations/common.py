@@ -16,6 +16,22 @@ def int32() -> mlir.Type:
     return mlir.IntegerType.get_signless(32)
 
 
+def real_of(element: mlir.Type) -> mlir.Type:
+    """The type of magnitudes."""
+    return element.element_type if isinstance(element, mlir.ComplexType) else element
+
+
+def turned(a: mlir.Value, conjugate: bool) -> mlir.Value:
+    """The transposes of the matrices of a batch, or their adjoints."""
+    loops = Loops()
+    source = loops.array(a)
+    made = loops.new([source.size(0), source.size(2), source.size(1)], source.element)
+    with each(loops, source) as b, loops.range(0, source.size(2)) as i, loops.range(0, source.size(1)) as j:
+        value = source[b, j, i]
+        made[b, i, j] = value.conjugate() if conjugate else value
+    return made.place.value
+
+
 def copy_of(loops: Loops, source: Array, at: Number, target: Array) -> None:
     """Copies one matrix of a batch."""
     with loops.range(0, source.size(1)) as i, loops.range(0, source.size(2)) as j:
@@ -30,7 +46,7 @@ def like(loops: Loops, source: Array) -> Array:
 def largest(loops: Loops, count: Operand, first: Operand, element: mlir.Type, value_at) -> tuple[Number, Number]:  # noqa: ANN001
     """Where `abs(value_at(i))` is largest for i from `first`, the first of equals, and that value."""
     start = first if isinstance(first, Number) else loops.index(int(first))
-    place, most = loops.variable(start), loops.variable(loops.float(-1.0, element))
+    place, most = loops.variable(start), loops.variable(loops.float(-1.0, real_of(element)))
     with loops.range(first, count) as i:
         magnitude = abs(value_at(i))
         with loops.when(magnitude > most.get()):
@@ -40,7 +56,7 @@ def largest(loops: Loops, count: Operand, first: Operand, element: mlir.Type, va
 
 
 def total(loops: Loops, lower: Operand, upper: Operand, element: mlir.Type, term_at) -> Number:  # noqa: ANN001
-    """The sum of `term_at(i)`."""
+    """The sum of `term_at(i)`, which is of this type."""
     found = loops.variable(loops.float(0.0, element))
     with loops.range(lower, upper) as i:
         found.set(found.get() + term_at(i))
@@ -73,6 +89,7 @@ def each(loops: Loops, array: Array) -> Iterator[Number]:
 
 def scale_of(loops: Loops, count: tuple[Operand, Operand], value_at, element: mlir.Type) -> Number:  # noqa: ANN001
     """A power of two that brings a matrix to where squares of its elements neither overflow nor vanish."""
+    element = real_of(element)
     most = loops.variable(loops.float(0.0, element))
     with loops.range(0, count[0]) as i, loops.range(0, count[1]) as j:
         magnitude = abs(value_at(i, j))

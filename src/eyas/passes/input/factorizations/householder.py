@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from eyas.ir import mlir
 from eyas.ir.loops import Array, Loops, Number, Operand
-from eyas.passes.input.factorizations.common import copy_of, each, like, scale_of
+from eyas.passes.input.factorizations.common import copy_of, each, like, real_of, scale_of
 
 
 def qr(a: mlir.Value) -> list[mlir.Value]:
-    """R on and above the diagonal, reflectors below it with a leading 1 that is not stored, and their factors tau."""
+    """R on and above the diagonal, reflectors below it with a leading 1 that is not stored, and their factors tau.
+
+    The diagonal of R is real. The product of the reflectors I - tau v v* is Q; their adjoints make R from A.
+    """
     loops = Loops()
     source = loops.array(a)
     packed = like(loops, source)
@@ -23,20 +26,20 @@ def qr(a: mlir.Value) -> list[mlir.Value]:
         r = packed.at(b)
         with loops.range(0, steps) as j:
             scale = scale_of(loops, (m - j, 1), lambda i, _: r[i + j, j], element)
-            squares = loops.variable(loops.float(0.0, element))
+            squares = loops.variable(loops.float(0.0, real_of(element)))
             with loops.range(j + 1, m) as i:
-                value = r[i, j] * scale
-                squares.set(squares.get() + value * value)
+                squares.set(squares.get() + (r[i, j] * scale).square())
             head, rest = r[j, j] * scale, squares.get()
-            with loops.when(rest.differs(0.0)):
-                beta = -((head * head + rest).sqrt().with_sign_of(head))
+            beyond = rest + head.imaginary() * head.imaginary() if head.is_complex else rest
+            with loops.when(beyond.differs(0.0)):
+                beta = -((head.square() + rest).sqrt().with_sign_of(head.real()))
                 tau = (beta - head) / beta
                 divisor = (head - beta) / scale
                 taus[b, j] = tau
                 r[j, j] = beta / scale
                 with loops.range(j + 1, m) as i:
                     r[i, j] = r[i, j] / divisor
-                _reflect(loops, r, r, j, tau, weights, (j + 1, n))
+                _reflect(loops, r, r, j, tau.conjugate(), weights, (j + 1, n))
     return [packed.place.value, taus.place.value]
 
 
@@ -59,12 +62,12 @@ def householder_product(a: mlir.Value, taus: mlir.Value) -> list[mlir.Value]:
 def _reflect(
     loops: Loops, a: Array, vectors: Array, j: Number, tau: Number, weights: Array, columns: tuple[Operand, Operand]
 ) -> None:
-    """(I - tau v v') A in some columns; v is 1 at j and column j of `vectors` below."""
+    """(I - tau v v*) A in some columns; v is 1 at j and column j of `vectors` below."""
     m = a.size(0)
     with loops.range(*columns) as c:
         weights[c] = a[j, c]
     with loops.range(j + 1, m) as i:
-        entry = vectors[i, j]
+        entry = vectors[i, j].conjugate()
         with loops.range(*columns) as c:
             weights[c] = weights[c] + entry * a[i, c]
     with loops.range(*columns) as c:

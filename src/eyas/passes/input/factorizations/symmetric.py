@@ -32,7 +32,7 @@ def eigh(a: mlir.Value) -> list[mlir.Value]:
         with loops.when(n > 0):
             _tridiagonalise(loops, v, d, beside, n)
             _iterate(loops, v, d, beside, n)
-            _sort(loops, v, d, n)
+            sort_ascending(loops, v, d, n)
         with loops.range(0, n) as i:
             d[i] = d[i] / scale
     return [values.place.value, vectors.place.value]
@@ -175,7 +175,7 @@ def _ql_step(loops: Loops, v: Array, d: Array, e: Array, n: Number, low: Number,
         e[high] = 0.0
 
 
-def _sort(loops: Loops, v: Array, d: Array, n: Number) -> None:
+def sort_ascending(loops: Loops, v: Array, d: Array, n: Number) -> None:
     with loops.range(0, n) as i:
         place = loops.variable(i)
         with loops.range(i + 1, n) as j, loops.when(d[j] < d[place.get()]):

@@ -16,7 +16,7 @@ from eyas.passes.input.factorizations.common import (
 
 
 def cholesky(a: mlir.Value) -> list[mlir.Value]:
-    """U with U'U = A from the upper triangle of A, and for each matrix the order of the first minor that is not
+    """U with U*U = A from the upper triangle of A, and for each matrix the order of the first minor that is not
     positive (0 if all are). The factor of such a matrix is not complete."""
     loops = Loops()
     source = loops.array(a)
@@ -29,7 +29,7 @@ def cholesky(a: mlir.Value) -> list[mlir.Value]:
             u[i, j] = given[i, j]
         failed = loops.variable(loops.index(0))
         with loops.range(0, n) as j, loops.when(failed.get().equals(0)):
-            pivot = u[j, j]
+            pivot = u[j, j].real()
             with loops.when(~(pivot > 0.0)):
                 failed.set(j + 1)
             root = pivot.sqrt()
@@ -37,9 +37,19 @@ def cholesky(a: mlir.Value) -> list[mlir.Value]:
             with loops.range(j + 1, n) as k:
                 u[j, k] = u[j, k] / root
             with loops.range(j + 1, n) as i:
-                subtract_multiple(loops, u, i, u[j, i], u, j, (i, n))
+                subtract_multiple(loops, u, i, u[j, i].conjugate(), u, j, (i, n))
         info[b] = failed.get()
     return [factors.place.value, info.place.value]
+
+
+def nothing_where(failed: mlir.Value, a: mlir.Value) -> mlir.Value:
+    """NaN in all of each matrix whose entry in `failed` is not 0."""
+    loops = Loops()
+    made, info = loops.array(a), loops.array(failed)
+    with each(loops, made) as b, loops.when(loops.as_index(info[b]).differs(0)):
+        with loops.range(0, made.size(1)) as i, loops.range(0, made.size(2)) as j:
+            made[b, i, j] = float("nan")
+    return made.place.value
 
 
 def lu(a: mlir.Value) -> list[mlir.Value]:
