@@ -34,19 +34,19 @@ def mat_mul_n_bits(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     columns, rows, bits, block = (attribute(node, name, default) for name, default in _SIZES)
     if bits not in (2, 4, 8):
         refuse(node, b, f"its attribute bits is {bits}; 2, 4 and 8 are what is known")
-    packed, scales, zeros, groups = (_constant(node, place, b) for place in range(1, 5))
+    packed, scales, zeros, groups = (constant_input(node, place, b) for place in range(1, 5))
     assert packed is not None and scales is not None
     kind = b.type_of(a)
     dtype = helper.tensor_dtype_to_np_dtype(kind)
 
     def read() -> np.ndarray:
-        numbers = _unpack(packed.reshape(columns, -1), bits)[:, :rows]
+        numbers = unpack(packed.reshape(columns, -1), bits)[:, :rows]
         group = np.arange(rows) // block if groups is None else groups.reshape(-1)
         count = -(-rows // block)
         if zeros is None:
             zero: np.ndarray | float = float(1 << (bits - 1))
         elif zeros.dtype == np.uint8:
-            zero = _unpack(zeros.reshape(columns, -1), bits)[:, :count][:, group]
+            zero = unpack(zeros.reshape(columns, -1), bits)[:, :count][:, group]
         else:
             zero = zeros.astype(np.float32).reshape(columns, -1)[:, group]
         scale = scales.astype(np.float32).reshape(columns, -1)[:, group]
@@ -62,7 +62,7 @@ _SIZES = (("N", 0), ("K", 0), ("bits", 4), ("block_size", 32))
 def mat_mul_bnb4(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     if not is_ready(node, b):
         return None
-    packed, largest = (_constant(node, place, b) for place in (1, 2))
+    packed, largest = (constant_input(node, place, b) for place in (1, 2))
     assert packed is not None and largest is not None
     columns, rows, block = (attribute(node, name, 0) for name in ("N", "K", "block_size"))
     values = _NF4 if attribute(node, "quant_type", 1) else np.concatenate([_FP4, -_FP4])
@@ -71,7 +71,7 @@ def mat_mul_bnb4(node: onnx.NodeProto, b: Builder) -> list[str] | None:
     dtype = helper.tensor_dtype_to_np_dtype(kind)
 
     def read() -> np.ndarray:
-        numbers = values[_unpack(packed.reshape(1, -1), 4, high_first=True)[0, : rows * columns].astype(np.int64)]
+        numbers = values[unpack(packed.reshape(1, -1), 4, high_first=True)[0, : rows * columns].astype(np.int64)]
         numbers = numbers * largest.astype(np.float32)[np.arange(rows * columns) // block]
         matrix = numbers.reshape(columns, rows).astype(dtype)
         return np.ascontiguousarray(matrix.T if turned else matrix)
@@ -138,7 +138,7 @@ def _widen(value: str, per_byte: int, bits: int, shape: list[int], b: Builder, k
     return b.cast(b.reshape(numbers, shape), TensorProto.FLOAT)
 
 
-def _constant(node: onnx.NodeProto, place: int, b: Builder) -> np.ndarray | None:
+def constant_input(node: onnx.NodeProto, place: int, b: Builder) -> np.ndarray | None:
     """An input that must be known at compile time; None where it is left out."""
     name = operand(node, place)
     if not name:
@@ -149,7 +149,7 @@ def _constant(node: onnx.NodeProto, place: int, b: Builder) -> np.ndarray | None
     return found
 
 
-def _unpack(rows: np.ndarray, bits: int, high_first: bool = False) -> np.ndarray:
+def unpack(rows: np.ndarray, bits: int, high_first: bool = False) -> np.ndarray:
     """Numbers of a few bits as f32, those of the low bits of a byte first unless it is said."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     shifts = shifts[::-1] if high_first else shifts

@@ -52,13 +52,13 @@ def scan(node: onnx.NodeProto, b: Builder) -> list[str] | None:
         [axis % rank if axis < 0 else axis for axis, rank in zip(out_axes, out_ranks, strict=True)],
         attribute(node, "scan_output_directions", [0] * results),
     )
-    shape = b.shape_of(scanned[0])
-    steps = shape[plan.in_axes[0]] if shape is not None else 0
+    dims = b.dims_of(scanned[0]) or []
+    steps = dims[plan.in_axes[0]] if dims else None
     has_subgraphs = any(a.HasField("g") for inner in body.node for a in inner.attribute)
-    if 0 < steps <= _MOST_STEPS and not has_subgraphs:
+    if steps and steps <= _MOST_STEPS and not has_subgraphs:
         values = _unroll(plan, steps, b)
     else:
-        values = _as_loop(plan, None if shape is None else steps, b)
+        values = _as_loop(plan, steps, b)
     return [value for name, value in zip(node.output, values, strict=False) if name]
 
 
