@@ -190,6 +190,26 @@ def test_scan_over_a_symbolic_length():
     check(text, (np.float32(1), np.ones(5, np.float32)), (np.float32(2), np.ones(9, np.float32)))
 
 
+@pytest.mark.parametrize("steps", [3, 90])
+def test_scan_of_an_open_batch(steps):
+    text = f"""main (float[b, 4] h, float[b, {steps}, 4] x) => (float[b, 4] last, float[{steps}, b, 4] rows)
+    {{
+      first = Transpose <perm = [1, 0, 2]> (x)
+      last, rows = Scan <num_scan_inputs = 1,
+          body = step (float[?, ?] s, float[?, ?] v) => (float[?, ?] t, float[?, ?] row) {{
+        half = Constant <value = float {{0.5}}> ()
+        p = Mul (s, half)
+        t = Add (p, v)
+        row = Mul (t, v)
+      }}> (h, first)
+    }}"""
+    rng = np.random.default_rng(0)
+    check(
+        text,
+        *(tuple(rng.standard_normal((n, *rest)).astype(np.float32) for rest in ((4,), (steps, 4))) for n in (3, 1)),
+    )
+
+
 def test_carried_values_of_sizes_that_nobody_named():
     text = """main (float[?, 3] x, float[90, 3] w) => (float[?, 3] same, float[90, ?] rows)
     {

@@ -28,6 +28,33 @@ def test_parts_of_a_concatenation_agree_across_its_axis(sizes):
         module(*(floats(rows, 30) for rows in sizes))
 
 
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+@pytest.mark.parametrize("rows", [(3, 2), (2, 3), (900, 3), (3, 900)])
+def test_sizes_agree_inside_of_loops(rows, target):
+    """Steps that choose their rows are no loops over them: a row of each that is longer was read outside of memory."""
+    text = """main (int64 n, float[4] s0, float[m, 8, 4] x, float[k, 8, 4] w) => (float[4] s)
+    {
+      s = Loop (n, , s0) <body = step (int64 i, bool c, float[4] t) => (bool on, float[4] u) {
+        on = Identity (c)
+        a = Gather <axis = 1> (x, i)
+        b = Gather <axis = 1> (w, i)
+        p = Mul (a, b)
+        q = Add (p, t)
+        u = ReduceMean <keepdims = 0, axes = [0]> (q)
+      }>
+    }"""
+    module = eyas.compile(text_model(text, 17), target=target)
+    x, w, s = floats(5, 8, 4), floats(5, 8, 4), floats(4)
+    want = s
+    for step in range(6):
+        want = (x[:, step] * w[:, step] + want).mean(0)
+    np.testing.assert_allclose(module(np.int64(6), s, x, w), want, rtol=1e-5, atol=1e-5)
+    x, w = floats(rows[0], 8, 4), floats(rows[1], 8, 4)
+    np.testing.assert_array_equal(module(np.int64(0), s, x, w), s)  # what takes no step needs nothing
+    with pytest.raises(CallError, match="two sizes must be equal for .* at node 'Mul"):
+        module(np.int64(6), s, x, w)
+
+
 @pytest.mark.parametrize("operator, gates", [("GRU", 3), ("LSTM", 4), ("RNN", 1)])
 def test_first_states_have_the_batch_of_the_inputs(operator, gates):
     text = f"""main (float[s, b, 3] x, float[1, c, 4] h) => (float[s, 1, b, 4] y)

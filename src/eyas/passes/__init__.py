@@ -12,6 +12,7 @@ from eyas.ir.passes import Pass, PassPipeline
 # name -> module under eyas; the class is the name in CamelCase.
 PASSES: dict[str, str] = {
     "apply-tuning-spec": "passes.schedule.apply_tuning_spec",
+    "check-nested-shapes": "passes.dispatch.check_nested_shapes",
     "check-shapes": "passes.dispatch.check_shapes",
     "compile-executables": "passes.codegen.compile_executables",
     "convert-conv-layout": "passes.optimize.convert_conv_layout",

@@ -147,6 +147,7 @@ def _dispatch(options: Options) -> list[Pass | Upstream]:
         _make("convert-float-sizes"),
         _make("tie-shapes"),
         Upstream("lower-affine,canonicalize,cse"),
+        _make("check-nested-shapes"),
         _make("unify-dimensions"),
         _make("fold-index-ranges"),
         Upstream("canonicalize,cse"),
