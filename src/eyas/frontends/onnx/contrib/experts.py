@@ -1,15 +1,18 @@
 """Rules for mixtures of experts: each row goes through the few experts that a router has chosen for it.
 
-The matrices of the chosen experts are gathered for each row, so that nothing is computed that no row asked for;
-products read them where they are (`fuse-gathers`). Weights of a few bits are dequantised at compile time.
+For few rows the matrices of the chosen experts are gathered for each row, so that no other is read; products read them
+where they are (`fuse-gathers`). For many rows, which together choose them all, each matrix is read once for all rows,
+and a row's share of an expert that it did not choose is 0. Weights of a few bits are dequantised at compile time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import onnx
+from onnx import helper
 
 from eyas.frontends.onnx.contrib.activations import tanh_gelu
 from eyas.frontends.onnx.contrib.common import Floats, is_ready, refuse, refuse_attributes, refuse_inputs, whole
@@ -95,27 +98,71 @@ def _quantized_layer(node: onnx.NodeProto, number: int, floats: Floats) -> _Laye
     return _Layer(b.weight([experts, columns, rows], floats.computed, read), operand(node, place + 2))
 
 
+@dataclass(frozen=True)
+class _Form:
+    """How products are made, of values with four dimensions: for each row with the matrices that were chosen for it, as
+    (rows, chosen, columns, 1), or for all rows with every matrix, as (1, experts, columns, rows)."""
+
+    chosen: str
+    x: str
+    shares: str
+
+    def of(self, table: str, b: Builder) -> str:
+        """The matrices or biases of a table that take part."""
+        return b.add("Gather", table, self.chosen, axis=0) if self.chosen else table
+
+
 def _mixed(node: onnx.NodeProto, layers: list[_Layer], shares: str, chosen: str, floats: Floats) -> str:
     """The results of the chosen experts, times their shares, added up; of the shape of the input."""
+    b, x = floats.b, node.input[0]
+    rows, experts = b.size(node.input[1], 0), b.size(node.input[1], 1)
+    if not isinstance(experts, int):
+        refuse(node, b, "the number of its experts is not known")
+    flat = b.reshape(floats.read(x), [-1, b.size(x, -1)])
+    few = experts // attribute(node, "k", 1)
+
+    def for_each_row() -> str:
+        form = _Form(chosen, b.add("Unsqueeze", flat, whole([1, 3], b)), b.add("Unsqueeze", shares, whole([2, 3], b)))
+        return b.add("Squeeze", _sum(node, layers, form, floats), whole([-1], b))
+
+    def for_all_rows() -> str:
+        none = b.add("Expand", b.constant(0, floats.dtype), b.vector([rows, experts]))
+        table = b.transpose(b.add("ScatterElements", none, chosen, shares, axis=1), [1, 0])
+        columns = b.add("Unsqueeze", b.transpose(flat, [1, 0]), whole([0, 1], b))
+        form = _Form("", columns, b.add("Unsqueeze", table, whole([0, 2], b)))
+        return b.transpose(b.add("Squeeze", _sum(node, layers, form, floats), whole([0], b)), [1, 0])
+
+    if isinstance(rows, int):
+        result = for_each_row() if rows <= few else for_all_rows()
+    else:
+        # A matrix is read once for each row that chose it, or once for all: what reads less.
+        is_few = b.reshape(b.add("LessOrEqual", rows, whole([few], b)), [])
+        few_rows, many_rows = _branch(for_each_row, floats), _branch(for_all_rows, floats)
+        result = b.add("If", is_few, then_branch=few_rows, else_branch=many_rows)
+    return floats.write(b.add("Reshape", result, b.add("Shape", x)))
+
+
+def _branch(build: Callable[[], str], floats: Floats) -> onnx.GraphProto:
+    """What `build` adds, as a graph of its own."""
+    b = floats.b
+    before = len(b.nodes)
+    result = build()
+    nodes, b.nodes[before:] = b.nodes[before:], []
+    return helper.make_graph(nodes, result, [], [helper.make_tensor_value_info(result, floats.computed, None)])
+
+
+def _sum(node: onnx.NodeProto, layers: list[_Layer], form: _Form, floats: Floats) -> str:
     b, (first, last, gate) = floats.b, layers
-    x = node.input[0]
-    flat = b.reshape(floats.read(x), [-1, 1, b.size(x, -1), 1])
 
     def product(layer: _Layer, value: str) -> str:
-        """(rows, chosen, columns, 1) of (rows, 1 or chosen, n, 1)."""
-        result = b.add("MatMul", b.add("Gather", layer.matrices, chosen, axis=0), value)
+        result = b.add("MatMul", form.of(layer.matrices, b), value)
         if not layer.bias:
             return result
-        bias = b.add("Gather", floats.read(layer.bias), chosen, axis=0)
-        return b.add("Add", result, b.add("Unsqueeze", bias, whole([-1], b)))
+        return b.add("Add", result, b.add("Unsqueeze", form.of(floats.read(layer.bias), b), whole([-1], b)))
 
-    inner = product(first, flat)
-    inner = _activated(node, inner, product(gate, flat) if gate.matrices else "", floats)
-    result = b.add("Mul", product(last, inner), b.add("Unsqueeze", shares, whole([2, 3], b)))
-    summed = b.add("Squeeze", b.add("ReduceSum", result, whole([1], b), keepdims=0), whole([-1], b))
-    if b.rank_of(x) != 2:
-        summed = b.add("Reshape", summed, b.add("Shape", x))
-    return floats.write(summed)
+    inner = product(first, form.x)
+    inner = _activated(node, inner, product(gate, form.x) if gate.matrices else "", floats)
+    return b.add("ReduceSum", b.add("Mul", product(last, inner), form.shares), whole([1], b), keepdims=0)
 
 
 def _activated(node: onnx.NodeProto, value: str, gate: str, floats: Floats) -> str:
@@ -126,8 +173,8 @@ def _activated(node: onnx.NodeProto, value: str, gate: str, floats: Floats) -> s
         return b.add("Mul", result, gate) if gate else result
     fusion = attribute(node, "swiglu_fusion", 0)
     if fusion == 1:
-        pairs = b.reshape(value, [0, 0, -1, 2])
-        value, gate = (b.add("Slice", pairs, *(whole([n], b) for n in (at, at + 1, 3))) for at in (0, 1))
+        end, along, step = (whole([n], b) for n in (1 << 30, 2, 2))
+        value, gate = (b.add("Slice", value, whole([at], b), end, along, step) for at in (0, 1))
     elif fusion == 2:
         value, gate = b.add_many("Split", 2, value, axis=2, num_outputs=2)
     elif not gate:
