@@ -28,6 +28,7 @@ from eyas.frontends.onnx.rewrite.steps import (
     without_rows,
 )
 from eyas.frontends.onnx.subgraphs import FINAL_LOOP, all_graphs, own_results
+from eyas.frontends.onnx.symbolic import expressions as ex
 from eyas.frontends.onnx.symbolic.values import Value
 from eyas.frontends.onnx.types import DOMAIN
 
@@ -299,13 +300,21 @@ def _size_before(node: onnx.NodeProto, body: onnx.GraphProto, name: str, b: Buil
     if place is not None:
         return b.size(*place)
     entered = {value.name: outer for value, outer in zip(body.input[2:], node.input[2:], strict=True)}
-    entered.update((outside, outside) for outside in _captured(body))
+    outside = dict.fromkeys(_captured(body))
+    entered.update((name, name) for name in outside)
+    numbers = {f"number of {name}": name for name in outside}
     facts = b.facts_of(_as_model(body, [None, None, *_given(node, b)], b))
 
     def read(dim: str) -> int | str | None:
         source, axis = facts.places.get(dim, ("", 0))
         if source in entered:
             return b.size(entered[source], axis)
+        if dim in numbers:
+            return b.reshape(b.cast(numbers[dim], _INT64), [1])
+        if dim in facts.stands_for:
+            # What a step computes of numbers that are there before the loop is the same in each of them.
+            size = ex.with_numbers_as_sizes(facts.stands_for[dim], lambda value: f"number of {value}")
+            return None if size is None else computed(size, read, b)
         found = b.find_dim(dim, node.input[2:])
         return None if found is None else b.size(*found)
 

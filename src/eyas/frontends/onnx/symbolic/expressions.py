@@ -201,9 +201,12 @@ def with_numbers_as_sizes(a: Scalar, name: Callable[[str], str]) -> Integer | No
 
 
 def _as_size(atom: Dim | Apply, name: Callable[[str], str]) -> Integer | None:
-    if isinstance(atom, Apply) and atom.op == "element":
+    if isinstance(atom, Dim) or not has_elements(atom):
+        return _poly({(atom,): 1})
+    if atom.op == "element":
         return dim(name(str(atom.args[0])))
-    return None if has_elements(_poly({(atom,): 1})) else _poly({(atom,): 1})
+    args = [with_numbers_as_sizes(arg, name) for arg in atom.args]
+    return None if atom.op == "index" or None in args else _atom(atom.op, *(arg for arg in args if arg is not None))
 
 
 def with_sizes(value: Integer, sizes: Mapping[str, Integer]) -> Integer:

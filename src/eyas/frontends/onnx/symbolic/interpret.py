@@ -39,10 +39,12 @@ _SAME_SHAPE = frozenset(
 
 @dataclass
 class Facts:
-    """What is known of the values of a model, by name, and where each dimension that has only a name can be read."""
+    """What is known of the values of a model, by name, and where each dimension that has only a name can be read. Some
+    names stand for a size that a number of a call decides."""
 
     values: dict[str, Value] = field(default_factory=dict)
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
+    stands_for: dict[str, ex.Poly] = field(default_factory=dict)
 
 
 def interpret(model: OnnxModel) -> Facts:
@@ -112,6 +114,7 @@ class _Walk:
                 named = ex.dim(fresh)
                 if isinstance(size, ex.Poly):
                     self.long[size] = named
+                    self.facts.stands_for[fresh] = size
                 size = named
             result.append(size)
         return tuple(result)
