@@ -122,6 +122,33 @@ def test_rows_of_sizes_that_follow_from_open_ones():
     check_text(text, *((np.int64(n), floats(m, 3)) for n, m in ((3, 9), (1, 2), (4, 5), (2, 7))))
 
 
+@pytest.mark.parametrize("target", ["llvm-cpu", "vmvx"])
+def test_rows_of_sizes_that_follow_from_numbers(target):
+    """A loop inside takes so many steps as a number outside says, and its rows are reduced to a row of that size."""
+    text = """main (int64 n, int64 k, float[m, 3] x) => (float[n, w] y)
+    {
+      yes = Constant <value = bool {1}> ()
+      first = Constant <value = float[3] {0.5, -1.0, 2.0}> ()
+      axis = Constant <value = int64[1] {1}> ()
+      y = Loop (n, yes) <body = outer (int64 i, bool c) => (bool c, float[w] row) {
+        last, rows = Loop (k, , first) <
+          body = inner (int64 j, bool d, float[3] s) => (bool d, float[3] t, float[3] made)
+        {
+          picked = Gather (x, j)
+          t = Add (s, picked)
+          made = Tanh (t)
+        }>
+        sum = ReduceSum <keepdims = 0> (rows, axis)
+        number = Cast <to = 1> (i)
+        row = Add (sum, number)
+      }>
+    }"""
+    calls = [(np.int64(n), np.int64(k), floats(m, 3)) for n, k, m in ((2, 3, 4), (3, 1, 4), (1, 5, 7))]
+    check_text(text, *calls, target=target)
+    with pytest.raises(UnsupportedOpError, match="their sizes must be known before the loop"):
+        eyas.compile(text_model(text.replace("last, rows = Loop (k,", "more = Add (i, k) last, rows = Loop (more,")))
+
+
 def test_a_scan_of_such_rows():
     text = """main (float[n, m] x, float[240, 3] w) => (float[m, r] ys)
     {

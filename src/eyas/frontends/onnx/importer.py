@@ -23,8 +23,10 @@ from eyas.frontends.onnx import foreign, prepare
 from eyas.frontends.onnx.advice import advice
 from eyas.frontends.onnx.apart import LoweringDied, lower_apart
 from eyas.frontends.onnx.broadcasts import align_broadcasts
+from eyas.frontends.onnx.ceiling import round_down
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large, open_model
 from eyas.frontends.onnx.lowering import lower_graph
+from eyas.frontends.onnx.required import require_sizes
 from eyas.frontends.onnx.rewrite.integer import use_integers
 from eyas.frontends.onnx.rewrite.signs import keep_signs
 from eyas.frontends.onnx.simplify import simplify
@@ -61,7 +63,9 @@ def import_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dyn
     prepare.set_shapes(source, dynamic_shapes or {}, prepare.example_inputs(source, args, kwargs))
     prepare.fix_implied(source)
     foreign.expand(source)
+    round_down(source)
     align_broadcasts(source)
+    require_sizes(source)
 
     expanded: set[str] = set()
     first_error: FrontendError | None = None

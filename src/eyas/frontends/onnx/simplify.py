@@ -8,6 +8,7 @@ from eyas.frontends.onnx.carried import tidy_control_flow
 from eyas.frontends.onnx.corrections import correct
 from eyas.frontends.onnx.file import OnnxModel
 from eyas.frontends.onnx.fold import fold
+from eyas.frontends.onnx.grown import give_room
 from eyas.frontends.onnx.padding import state_padding
 from eyas.frontends.onnx.sequences import resolve_sequences
 from eyas.frontends.onnx.subgraphs import transform_subgraphs
@@ -23,6 +24,9 @@ def simplify(model: OnnxModel) -> None:
         prepare.infer_shapes(model)
         _fold(model)
     if tidy_control_flow(model):
+        prepare.infer_shapes(model)
+        _fold(model)
+    if give_room(model):
         prepare.infer_shapes(model)
         _fold(model)
     while assume_branch(model, _fold):

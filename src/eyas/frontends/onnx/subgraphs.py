@@ -63,6 +63,11 @@ def own_results(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
             yield from filter(None, node.output)
 
 
+def own_values(graph: onnx.GraphProto) -> set[str]:
+    """Names of all values that are made in a graph and those inside it."""
+    return {name for each in all_graphs(graph) for name in _defined(each)}
+
+
 def inline(graph: onnx.GraphProto, results: list[str], name: str) -> list[onnx.NodeProto]:
     """The nodes of a branch, to stand where its `If` was; `results` are the names of the `If`'s results."""
     nodes = list(graph.node)

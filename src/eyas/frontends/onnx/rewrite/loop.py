@@ -19,6 +19,7 @@ from eyas.frontends.onnx.rewrite.rules import Builder, attribute, operand
 from eyas.frontends.onnx.rewrite.sizes import computed
 from eyas.frontends.onnx.rewrite.steps import (
     FOR_EVER,
+    MOST_STEPS,
     Types,
     bound_of,
     can_count,
@@ -27,24 +28,23 @@ from eyas.frontends.onnx.rewrite.steps import (
     without_rows,
 )
 from eyas.frontends.onnx.subgraphs import FINAL_LOOP, all_graphs, own_results
+from eyas.frontends.onnx.symbolic import expressions as ex
 from eyas.frontends.onnx.symbolic.values import Value
 from eyas.frontends.onnx.types import DOMAIN
 
 _LAST = np.iinfo(np.int64).max
-# Rows that are reserved for a scan output: beyond this a trip count is not a bound but "for ever".
-_MOST_ROWS = 1 << 24
 _BOOL, _INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT64
 
 
 def loop(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """Any `Loop` whose carried values keep their shapes."""
+    """Any `Loop` whose carried values keep their shapes; what grows has had room made for it (`grown.py`)."""
     body: onnx.GraphProto = attribute(node, "body", None)
     if body.name == FINAL_LOOP:
         return None
     carried = list(node.input[2:])
     types = _settled_types(node, body, b)
     trip = _scalar(operand(node, 0), b) if operand(node, 0) else b.constant(_LAST, np.int64)
-    steps, is_full = given_count(node, _MOST_ROWS, b), _always_full(node, body, b)
+    steps, is_full = given_count(node, MOST_STEPS, b), _always_full(node, body, b)
     if steps == FOR_EVER and len(body.output) > 1 + len(carried):
         steps = None
         trip, is_full = _steps_of(node, body, types, b)
@@ -63,7 +63,7 @@ def _steps_of(node: onnx.NodeProto, body: onnx.GraphProto, types: Types, b: Buil
     if bound is not None:
         return bound, False
     if not can_count(body, b):
-        what = f"it has scan outputs but no trip count up to {_MOST_ROWS} that bounds their size, and it cannot be run"
+        what = f"it has scan outputs but no trip count up to {MOST_STEPS} that bounds their size, and it cannot be run"
         raise _unsupported(
             node, b, f"{what} once to count: its steps draw random numbers, or leave its condition as it is"
         )
@@ -169,8 +169,10 @@ def _settled_types(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> d
     for value, before in zip(body.output[1:], given, strict=False):
         after = types[value.name]
         if _dims(after) != _dims(before) or None in (_dims(before) or []):
-            change = f"from {_show(before)} to {_show(after)}"
-            raise _unsupported(node, b, f"'{value.name}', which it carries, changes its shape {change}")
+            change = f"changes its shape from {_show(before)} to {_show(after)} and not so that its room is known"
+            may = "what is carried may grow by the same size in each step, of which there are so many as a trip count"
+            rest = "or a comparison in the condition allows; otherwise carry a tensor of the final size and a position"
+            raise _unsupported(node, b, f"'{value.name}', which it carries, {change}: {may} {rest}")
     return types
 
 
@@ -298,13 +300,21 @@ def _size_before(node: onnx.NodeProto, body: onnx.GraphProto, name: str, b: Buil
     if place is not None:
         return b.size(*place)
     entered = {value.name: outer for value, outer in zip(body.input[2:], node.input[2:], strict=True)}
-    entered.update((outside, outside) for outside in _captured(body))
+    outside = dict.fromkeys(_captured(body))
+    entered.update((name, name) for name in outside)
+    numbers = {f"number of {name}": name for name in outside}
     facts = b.facts_of(_as_model(body, [None, None, *_given(node, b)], b))
 
     def read(dim: str) -> int | str | None:
         source, axis = facts.places.get(dim, ("", 0))
         if source in entered:
             return b.size(entered[source], axis)
+        if dim in numbers:
+            return b.reshape(b.cast(numbers[dim], _INT64), [1])
+        if dim in facts.stands_for:
+            # What a step computes of numbers that are there before the loop is the same in each of them.
+            size = ex.with_numbers_as_sizes(facts.stands_for[dim], lambda value: f"number of {value}")
+            return None if size is None else computed(size, read, b)
         found = b.find_dim(dim, node.input[2:])
         return None if found is None else b.size(*found)
 

@@ -171,29 +171,39 @@ def det(node: onnx.NodeProto, b: Builder) -> list[str] | None:
 
 
 def expand(node: onnx.NodeProto, b: Builder) -> list[str] | None:
-    """Open sizes that may be 1 and become others: the importer takes a result of the operand's type for the operand.
-    Each such axis is a gather, of the only element or of all of them."""
-    dims, made = b.dims_of(node.input[0]), b.dims_of(node.output[0])
-    if dims is None or made is None or len(dims) != len(made) or None not in dims or b.opset < 13:
+    """Open sizes that may be 1 and become others: the importer takes a result of the operand's type for the operand,
+    and the size that is asked for where that is 1 and the operand's is not. Each such axis is a gather, of the only
+    element or of all of them."""
+    given, made = b.dims_of(node.input[0]), b.dims_of(node.output[0])
+    if given is None or made is None or len(given) > len(made) or None not in given or b.opset < 13:
         return None
-    rank, wanted = len(dims), b.rank_of(node.input[1])
+    rank, wanted = len(made), b.rank_of(node.input[1])
     sizes = b.dims_of(node.input[1])
     if wanted != 1 or sizes is None or sizes[0] is None:
         return None
+    lead = rank - len(given)
+    dims = [*[1] * lead, *given]
+    same = [axis >= lead and _has_name(node, axis - lead, axis, b) for axis in range(rank)]
+    if lead and all(is_same or dim is not None for is_same, dim in zip(same, dims, strict=True)):
+        return None
     one, value = b.constant([1], np.int64), node.input[0]
+    if lead:
+        value = b.reshape(value, [*[1] * lead, *(b.size(node.input[0], axis) for axis in range(len(given)))])
     for axis in range(rank):
-        name = b.name_of(node.input[0], axis)
-        if name is not None and name == b.name_of(node.output[0], axis):
-            continue
         place = axis - rank + sizes[0]
-        if place < 0 or dims[axis] not in (None, 1) or dims[axis] == made[axis] == 1:
+        if same[axis] or place < 0 or dims[axis] not in (None, 1) or dims[axis] == made[axis] == 1:
             continue
-        have = b.vector([b.size(node.input[0], axis)])
+        have = one if axis < lead else b.vector([b.size(node.input[0], axis - lead)])
         target = b.add("Gather", node.input[1], b.constant([place], np.int64), axis=0)
         count = b.add("Where", b.add("Equal", have, one), b.cast(target, onnx.TensorProto.INT64), have)
         places = b.add("Min", line(count, b), b.add("Sub", have, one))
         value = b.add("Gather", value, places, axis=axis)
     return None if value == node.input[0] else [value]
+
+
+def _has_name(node: onnx.NodeProto, before: int, after: int, b: Builder) -> bool:
+    name = b.name_of(node.input[0], before)
+    return name is not None and name == b.name_of(node.output[0], after)
 
 
 def center_crop_pad(node: onnx.NodeProto, b: Builder) -> list[str] | None:

@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from eyas.frontends.onnx.rewrite.rules import Builder, copy_node, operand
+from eyas.frontends.onnx.rewrite.rules import Builder, attribute, copy_node, operand
 from eyas.frontends.onnx.subgraphs import all_graphs, rename_values, subgraphs
 
 _INTEGERS = (TensorProto.INT64, TensorProto.INT32)
@@ -43,6 +43,8 @@ class _Number:
 
 Types = Mapping[str, onnx.TypeProto]
 FOR_EVER = -1
+MOST_STEPS = 1 << 24
+"""Steps that room is reserved for: beyond this a trip count is not a bound but "for ever"."""
 
 
 def bound_of(node: onnx.NodeProto, body: onnx.GraphProto, types: Types, b: Builder) -> str | None:
@@ -65,10 +67,16 @@ def bound_of(node: onnx.NodeProto, body: onnx.GraphProto, types: Types, b: Build
     return None if not bounds else bounds[0] if len(bounds) == 1 else b.add("Min", *bounds)
 
 
+def orders(body: onnx.GraphProto, types: Types, b: Builder) -> Iterator[tuple[str, str, int]]:
+    """What must all hold for another step: (a, b, 0) for a < b, (a, b, 1) for a <= b."""
+    return _Numbers(body, types, b).orders(body.output[0].name)
+
+
 class _Numbers:
     def __init__(self, body: onnx.GraphProto, types: Types, b: Builder):
         self.body, self.types, self.b = body, types, b
-        self.makers = {name: node for node in body.node for name in node.output}
+        # Names are unique across subgraphs, and what is in a branch is asked for where the branch is taken.
+        self.makers = {name: node for graph in all_graphs(body) for node in graph.node for name in node.output}
         self.inside = {value.name for value in body.input} | set(self.makers)
 
     def orders(self, condition: str) -> Iterator[tuple[str, str, int]]:
@@ -80,11 +88,23 @@ class _Numbers:
             yield from (order for name in dict.fromkeys(node.input) for order in self.orders(name))
         elif node.op_type in _SAME:
             yield from self.orders(node.input[0])
+        elif node.op_type == "If":
+            # A Python `and` computes what is on its right only where what is on its left holds.
+            left, right, other = node.input[0], *(attribute(node, f"{one}_branch", None) for one in ("then", "else"))
+            if self._is_false(other.output[0].name):
+                yield from self.orders(left)
+                yield from self.orders(right.output[0].name)
         elif node.op_type in _ORDER:
             yield self._order(node.op_type, node.input)
         elif node.op_type == "Not" and (inner := self.makers.get(node.input[0])) is not None:
             if inner.op_type in _OPPOSITE:
                 yield self._order(_OPPOSITE[inner.op_type], inner.input)
+
+    def _is_false(self, name: str) -> bool:
+        while (node := self.makers.get(name)) is not None and node.op_type in _SAME:
+            name = node.input[0]
+        value = self.b.value_of(name)
+        return value is not None and not value.any()
 
     @staticmethod
     def _order(op_type: str, inputs: Sequence[str]) -> tuple[str, str, int]:

@@ -11,7 +11,7 @@ else; `n * (m / n)` stays as it is, because it may round to just below `m`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -184,6 +184,53 @@ def product(values: Any) -> Integer:
     total: Integer = 1
     for value in values:
         total = mul(total, value)
+    return total
+
+
+def summands(a: Integer) -> list[tuple[Integer, int]]:
+    """The products that an integer is the sum of, each with its factor."""
+    return [(_poly({atoms: 1}), count) for atoms, count in _terms(a).items()]
+
+
+def with_numbers_as_sizes(a: Scalar, name: Callable[[str], str]) -> Integer | None:
+    """The same integer with dimensions in place of numbers that a call brings; None where that is not all it has."""
+    if not _is_integer(a):
+        return None
+    products = [[count, *(_as_size(atom, name) for atom in atoms)] for atoms, count in _terms(a).items()]  # type: ignore[arg-type]
+    return None if any(None in factors for factors in products) else _sum(map(product, products))
+
+
+def _as_size(atom: Dim | Apply, name: Callable[[str], str]) -> Integer | None:
+    if isinstance(atom, Dim) or not has_elements(atom):
+        return _poly({(atom,): 1})
+    if atom.op == "element":
+        return dim(name(str(atom.args[0])))
+    args = [with_numbers_as_sizes(arg, name) for arg in atom.args]
+    return None if atom.op == "index" or None in args else _atom(atom.op, *(arg for arg in args if arg is not None))
+
+
+def with_sizes(value: Integer, sizes: Mapping[str, Integer]) -> Integer:
+    """The same integer with other sizes in place of dimensions, made simpler where those say more."""
+    return _sum(mul(product(_with_sizes(atom, sizes) for atom in atoms), k) for atoms, k in _terms(value).items())
+
+
+def _with_sizes(atom: Dim | Apply, sizes: Mapping[str, Integer]) -> Integer:
+    if isinstance(atom, Dim):
+        return sizes.get(atom.name, dim(atom.name))
+    if not all(isinstance(arg, (int, Poly)) for arg in atom.args) or not dims_in(atom) & set(sizes):
+        return _poly({(atom,): 1})
+    left, right = [with_sizes(arg, sizes) for arg in atom.args] if len(atom.args) == 2 else (0, 0)  # type: ignore[arg-type]
+    if atom.op in ("max", "min"):
+        return extreme(atom.op, left, right)
+    if atom.op in ("div", "floordiv", "ceildiv") and (made := divide(left, right, atom.op)) is not None:
+        return made
+    return _poly({(atom,): 1})
+
+
+def _sum(values: Iterable[Integer]) -> Integer:
+    total: Integer = 0
+    for value in values:
+        total = add(total, value)
     return total
 
 

@@ -24,8 +24,10 @@ from eyas.frontends.onnx.symbolic.values import (
     kind_of,
 )
 
-# What a loop carries is joined with what enters it until nothing changes; sizes that change are unknown at once.
-_ROUNDS = 4
+# What a loop carries is joined with what enters it until nothing changes; sizes that change are unknown at once. In the
+# first rounds those that change alike share a name, which a further round may find to be wrong.
+_ROUNDS = 8
+_ROUNDS_TOGETHER = 4
 # Longer scalars are not followed. A size that is made of another in two places is twice as long, and so on: without a
 # limit deep graphs would have sizes that nobody can write down.
 _LONGEST = 512
@@ -37,10 +39,12 @@ _SAME_SHAPE = frozenset(
 
 @dataclass
 class Facts:
-    """What is known of the values of a model, by name, and where each dimension that has only a name can be read."""
+    """What is known of the values of a model, by name, and where each dimension that has only a name can be read. Some
+    names stand for a size that a number of a call decides."""
 
     values: dict[str, Value] = field(default_factory=dict)
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
+    stands_for: dict[str, ex.Poly] = field(default_factory=dict)
 
 
 def interpret(model: OnnxModel) -> Facts:
@@ -110,6 +114,7 @@ class _Walk:
                 named = ex.dim(fresh)
                 if isinstance(size, ex.Poly):
                     self.long[size] = named
+                    self.facts.stands_for[fresh] = size
                 size = named
             result.append(size)
         return tuple(result)
@@ -251,7 +256,7 @@ class _Walk:
         carried = [replace(value or Value(0), elements=None) for value in inputs[2:]]
         names = [value.name for value in body.input]
         outside = set(self.facts.places)
-        for _ in range(_ROUNDS):
+        for count in range(_ROUNDS):
             self.facts.values[names[0]] = _numbered(names[0], Value(TensorProto.INT64, ()), is_index=True)
             self.facts.values[names[1]] = Value(TensorProto.BOOL, ())
             self.facts.values.update(
@@ -259,10 +264,7 @@ class _Walk:
             )
             self.graph(body)
             after = [self.facts.values.get(value.name, Value(0)) for value in body.output[1 : 1 + len(carried)]]
-            joined = [
-                replace(self.joined(name, a, b), elements=None)
-                for name, a, b in zip(names[2:], carried, after, strict=False)
-            ]
+            joined = self.carried_on(names[2:], carried, after, together=count < _ROUNDS_TOGETHER)
             if joined == carried:
                 break
             carried = joined
@@ -270,6 +272,22 @@ class _Walk:
         for name, row in zip(node.output[len(carried) :], body.output[1 + len(carried) :], strict=False):
             value = self.facts.values.get(row.name, Value(0))
             results.append(self.moved(name, value, outside, rows=True))
+        return results
+
+    def carried_on(
+        self, names: Sequence[str], before: Sequence[Value], after: Sequence[Value], together: bool
+    ) -> list[Value]:
+        """What holds in every step. Sizes that are equal before a step and after it have one name: a mask grows with
+        the cache that it is for."""
+        changes: dict[tuple[ex.Integer, ex.Integer], ex.Integer] = {}
+        results = []
+        for name, a, b in zip(names, before, after, strict=False):
+            value = replace(self.joined(name, a, b), elements=None)
+            if together and value.shape is not None and a.shape is not None and b.shape is not None:
+                sizes = zip(value.shape, a.shape, b.shape, strict=True)
+                shape = tuple(size if x == y else changes.setdefault((x, y), size) for size, x, y in sizes)
+                value = replace(value, shape=shape)
+            results.append(value)
         return results
 
     def moved(self, name: str, value: Value, outside: set[str], rows: bool = False) -> Value:
