@@ -81,8 +81,10 @@ def is_transform(op: mlir.Operation) -> bool:
 
 def is_matrix_of_transforms(op: mlir.Operation) -> bool:
     """Whether a constant is needed for nothing else."""
-    users = [use.owner.operation for use in op.results[0].uses] if len(op.results) == 1 else []
-    return bool(users) and is_small_table(op) and all(is_transform(user) for user in users)
+    if len(op.results) != 1 or not is_small_table(op):
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    return bool(users) and all(is_transform(user) for user in users)
 
 
 def is_small_table(op: mlir.Operation | None) -> bool:

@@ -10,6 +10,7 @@ import mmap
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -61,7 +62,7 @@ class OnnxModel:
 
     A graph of an older opset is rewritten for a newer one; `written_opset` is the one that it came with, or 0.
     Where the graph was rewritten to hold other types, `true_types` has those of inputs and outputs, and `readers` reads
-    what a large tensor holds now.
+    what a large tensor holds now. `memory` is what walks of the graph share (`symbolic/memory.py`).
     """
 
     proto: onnx.ModelProto
@@ -72,6 +73,7 @@ class OnnxModel:
     true_types: dict[str, int] = field(default_factory=dict)
     readers: dict[str, Callable[[], np.ndarray]] = field(default_factory=dict)
     written_opset: int = 0
+    memory: Any = None
     _maps: dict[str, mmap.mmap] = field(default_factory=dict)
 
     def check_data(self) -> None:

@@ -46,8 +46,9 @@ class FormDispatches(TargetedPass):
             for op, reason in reasons.items():
                 op.attributes[flow.NOT_FUSED] = mlir.StringAttr.get(reason)
             _sort(block, groups)
+            roles = _Roles()
             for group in groups:
-                _wrap(group, self.target)
+                _wrap(group, self.target, roles)
 
 
 def _sort(block: mlir.Block, groups: list[Group]) -> None:
@@ -117,7 +118,22 @@ def _needed_values(op: mlir.Operation) -> list[mlir.Value]:
     return values
 
 
-def _wrap(group: Group, target: Target) -> None:
+class _Roles:
+    """Roles of ops while groups are wrapped. That of a constant follows from all of its users, and stays when
+    some of them are wrapped: it is found once, though each of many users asks for it."""
+
+    def __init__(self) -> None:
+        self._constants: dict[mlir.Operation, Role] = {}
+
+    def of(self, op: mlir.Operation) -> Role:
+        if op.name != "arith.constant":
+            return role_of(op)
+        if op not in self._constants:
+            self._constants[op] = role_of(op)
+        return self._constants[op]
+
+
+def _wrap(group: Group, target: Target, roles: _Roles) -> None:
     inside = set(group.ops)
     made = [result for op in group.ops for result in op.results]
     results = [result for result in made if _escapes(result, inside) or _is_spilled(group, result, target)]
@@ -128,7 +144,7 @@ def _wrap(group: Group, target: Target) -> None:
             return
         results = list(group.ops[-1].results)
     shapes = [dims_of(result) for result in results]
-    on_host = _computed_by_the_host(group.ops, made)
+    on_host = _computed_by_the_host(group.ops, made, roles)
     last = group.ops[-1]
     with mlir.InsertionPoint.after(last), last.location:
         region = scf.ExecuteRegionOp([result.type for result in results], no_inline=True)
@@ -152,14 +168,14 @@ def _wrap(group: Group, target: Target) -> None:
             if user == end.operation or user.name == "flow.tie_shape" or _is_inside(user, region):
                 continue
             user.operands[use.operand_number] = outer
-    _clone_cheap_producers(group.ops, region.operation.block, on_host)
+    _clone_cheap_producers(group.ops, region.operation.block, on_host, roles)
 
 
-def _computed_by_the_host(ops: list[mlir.Operation], made: list[mlir.Value]) -> set[mlir.Value]:
+def _computed_by_the_host(ops: list[mlir.Operation], made: list[mlir.Value], roles: _Roles) -> set[mlir.Value]:
     """Integers that the host program has before the dispatch begins, because it must know the sizes of tensors: these
     sizes, and what they are computed from."""
     block = ops[0].block
-    read = [value for op in ops for value in nested_operands(op) if _has_sizes_on_host(value, block)]
+    read = [value for op in ops for value in nested_operands(op) if _has_sizes_on_host(value, block, roles)]
     pending = [dim for value in dict.fromkeys([*made, *read]) if is_tensor(value) for dim in dims_of(value)]
     found: set[mlir.Value] = set()
     while pending:
@@ -172,11 +188,13 @@ def _computed_by_the_host(ops: list[mlir.Operation], made: list[mlir.Value]) -> 
     return found
 
 
-def _has_sizes_on_host(value: mlir.Value, block: mlir.Block) -> bool:
-    """Whether a tensor was made in the host program: an argument's sizes depend on no data, and what is copied into a
-    dispatch is not made outside."""
+def _has_sizes_on_host(value: mlir.Value, block: mlir.Block, roles: _Roles) -> bool:
+    """Whether a tensor of open sizes was made in the host program: an argument's sizes depend on no data, and what is
+    copied into a dispatch is not made outside."""
+    if not is_tensor(value) or mlir.RankedTensorType(value.type).has_static_shape:
+        return False
     owner = defining_op(value)
-    return is_tensor(value) and owner is not None and owner.block == block and role_of(owner) is not Role.CLONED
+    return owner is not None and owner.block == block and roles.of(owner) is not Role.CLONED
 
 
 def _escapes(value: mlir.Value, inside: set[mlir.Operation]) -> bool:
@@ -221,13 +239,15 @@ def _is_inside(op: mlir.Operation, region: mlir.OpView) -> bool:
     return False
 
 
-def _clone_cheap_producers(ops: list[mlir.Operation], outer: mlir.Block, on_host: set[mlir.Value]) -> None:
+def _clone_cheap_producers(
+    ops: list[mlir.Operation], outer: mlir.Block, on_host: set[mlir.Value], roles: _Roles
+) -> None:
     """Fills, empties and constants are made again inside, so that they never take memory of their own. So are scalars
     that depend on data, except those that are `on_host`: codegen knows sizes that are given to a dispatch."""
     clones: dict[mlir.Value, mlir.Value] = {}
 
     def stays_outside(value: mlir.Value, owner: mlir.Operation) -> bool:
-        return role_of(owner) is not Role.CLONED or (value in on_host and owner.name != "arith.constant")
+        return roles.of(owner) is not Role.CLONED or (value in on_host and owner.name != "arith.constant")
 
     def clone(value: mlir.Value) -> mlir.Value:
         owner = defining_op(value)

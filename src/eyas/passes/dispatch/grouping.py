@@ -127,12 +127,10 @@ def _is_big_constant(op: mlir.Operation) -> bool:
     type_ = op.results[0].type
     if not isinstance(type_, mlir.ShapedType):
         return False
-    if is_matrix_of_transforms(op):
-        return False
     attribute = op.attributes["value"]
-    if not (isinstance(attribute, mlir.DenseElementsAttr) and attribute.is_splat):
-        return True
-    return _needs_buffer(op.results[0])
+    if isinstance(attribute, mlir.DenseElementsAttr) and attribute.is_splat:
+        return _needs_buffer(op.results[0])
+    return not is_matrix_of_transforms(op)
 
 
 def _needs_buffer(value: mlir.Value) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from eyas.ir import Pass, mlir
+from eyas.ir.walk import nested_operands
 
 
 @dataclass(frozen=True)
@@ -39,36 +40,24 @@ class DropUnusedResults(Pass):
 def _droppable_results(op: mlir.Operation) -> set[int]:
     """Results without users whose running value feeds nothing but themselves."""
     block = op.regions[0].blocks[0]
-    end = list(block.operations)[-1].operation
     inputs = len(op.operands) - len(op.results)
     unused = {index for index, result in enumerate(op.results) if not list(result.uses)}
-    if len(unused) == len(op.results):
-        # The whole op is dead; that is for canonicalize to see.
+    if not unused or len(unused) == len(op.results):
+        # Where the whole op is dead, that is for canonicalize to see.
         return set()
-    roots = [end.operands[i] for i in range(len(op.results)) if i not in unused]
-    # An assert in the body has no results and stays.
-    for inner in list(block.operations)[:-1]:
-        roots += inner.operation.operands if not inner.results else []
-    needed = _needed_values(roots)
+    needed = _needed_values(block, [index for index in range(len(op.results)) if index not in unused])
     return {index for index in unused if block.arguments[inputs + index] not in needed}
 
 
-def _needed_values(roots: list[mlir.Value]) -> set[mlir.Value]:
-    needed: set[mlir.Value] = set()
-    pending = list(roots)
-    while pending:
-        value = pending.pop()
-        if value in needed:
-            continue
-        needed.add(value)
-        if isinstance(value.owner, mlir.OpView | mlir.Operation):
-            owner = value.owner.operation
-            pending += owner.operands
-            # What an inner region reads counts as read by its op.
-            for region in owner.regions:
-                for block in region.blocks:
-                    for inner in block.operations:
-                        pending += inner.operation.operands
+def _needed_values(block: mlir.Block, yielded: list[int]) -> set[mlir.Value]:
+    """What the results at these places are made of, found from the last op of the body to the first; what made the
+    values that the body takes from outside is nothing of it."""
+    *ops, end = [view.operation for view in block.operations]
+    needed = {end.operands[index] for index in yielded}
+    for op in reversed(ops):
+        # An assert in the body has no results and stays.
+        if not op.results or any(result in needed for result in op.results):
+            needed.update(nested_operands(op))
     return needed
 
 

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
 from eyas.frontends.onnx.symbolic import expressions as ex
+from eyas.frontends.onnx.symbolic.memory import Found, Memory
 from eyas.frontends.onnx.symbolic.sizes import Shape, result_shapes
 from eyas.frontends.onnx.symbolic.values import (
     LARGEST_ELEMENTS,
@@ -31,6 +32,7 @@ _ROUNDS_TOGETHER = 4
 # Longer scalars are not followed. A size that is made of another in two places is twice as long, and so on: without a
 # limit deep graphs would have sizes that nobody can write down.
 _LONGEST = 512
+_UNKNOWN = Value(0)
 # Operators of ours whose result has the shape of their first operand.
 _SAME_SHAPE = frozenset(
     "EyasBitcast EyasConvert EyasDecode EyasEncode EyasNarrow EyasRandom EyasSetrow EyasWiden".split()
@@ -65,23 +67,44 @@ class _Walk:
         self.long: dict[ex.Poly, ex.Poly] = {}
         self.tensors: dict[str, TensorProto] = {}
         self.free = _open_dims(model)
+        if model.memory is None:
+            model.memory = Memory()
+        self.memory: Memory = model.memory
+        self.known = self.memory.nodes.setdefault(tuple(sorted(self.opsets.items())), {})
+        # Of the node that is looked at: names that dimensions got, and whether those follow from it alone.
+        self.places: dict[str, tuple[str, int]] = {}
+        self.is_plain = True
 
     def enter(self, graph: onnx.GraphProto) -> None:
         constants = {tensor.name for tensor in graph.initializer}
         for value in graph.input:
             if value.name not in constants:
-                self.facts.values[value.name] = _numbered(value.name, self.declared(value.name, value.type, named=True))
+                declared = self.declared(value.name, value.type, named=True)
+                self.facts.values[value.name] = self.numbered(value.name, declared)
 
     def graph(self, graph: onnx.GraphProto) -> None:
         for tensor in graph.initializer:
-            self.facts.values[tensor.name] = _constant(tensor)
-            if not is_large(tensor) and tensor.data_location != TensorProto.EXTERNAL:
-                self.tensors[tensor.name] = tensor
+            self.facts.values[tensor.name], small = self.constant(tensor)
+            if small is not None:
+                self.tensors[tensor.name] = small
         told = {value.name: value.type for value in [*graph.value_info, *graph.output]}
         for node in graph.node:
             for name, value in zip(node.output, self.node(node), strict=False):
                 if name:
                     self.facts.values[name] = self.settled(name, value, told.get(name))
+
+    def constant(self, tensor: TensorProto) -> tuple[Value, TensorProto | None]:
+        """What is known of an initializer, and itself if it is small."""
+        key = tensor.SerializeToString()
+        if key not in self.memory.tensors:
+            small = None if is_large(tensor) or tensor.data_location == TensorProto.EXTERNAL else tensor
+            # The graph may lose it, and a walk that finds it again needs it.
+            kept = None if small is None else TensorProto.FromString(key)
+            self.memory.tensors[key] = (_constant(tensor), kept)
+        return self.memory.tensors[key]
+
+    def numbered(self, name: str, value: Value, is_index: bool = False) -> Value:
+        return self.memory.same(_numbered(name, value, is_index))
 
     def declared(self, name: str, type_: onnx.TypeProto, named: bool = False) -> Value:
         """A value as a type describes it. Names of dimensions hold for inputs only: others may be guesses."""
@@ -105,12 +128,14 @@ class _Walk:
         result = []
         for at, size in enumerate(dims):
             is_long = isinstance(size, ex.Poly) and (ex.weight(size) > _LONGEST or ex.has_elements(size))
+            self.is_plain &= not is_long
             if is_long and size in self.long:
                 result.append(self.long[size])
                 continue
             if size is None or is_long:
                 fresh = f"{name}_dim{at}"
                 self.facts.places.setdefault(fresh, (name, at))
+                self.places[fresh] = (name, at)
                 named = ex.dim(fresh)
                 if isinstance(size, ex.Poly):
                     self.long[size] = named
@@ -130,30 +155,49 @@ class _Walk:
         tensor = told.tensor_type
         data_type = value.data_type or tensor.elem_type
         if not tensor.HasField("shape"):
-            return replace(value, data_type=data_type)
+            return value if data_type == value.data_type else self.memory.same(replace(value, data_type=data_type))
         if value.shape is None:
-            return replace(self.declared(name, told), data_type=data_type)
+            return self.memory.same(replace(self.declared(name, told), data_type=data_type))
         dims = list(value.shape)
         if len(dims) == len(tensor.shape.dim):
             for at, dim in enumerate(tensor.shape.dim):
                 size = dims[at]
                 if dim.HasField("dim_value") and not isinstance(size, int) and not ex.dims_in(size) <= self.free:
                     dims[at] = dim.dim_value
-        return replace(value, data_type=data_type, shape=tuple(dims))
+        if data_type == value.data_type and all(a is b for a, b in zip(dims, value.shape, strict=True)):
+            return value
+        return self.memory.same(replace(value, data_type=data_type, shape=tuple(dims)))
 
-    def node(self, node: onnx.NodeProto) -> list[Value]:
-        inputs = [self.facts.values.get(name, Value(0)) if name else None for name in node.input]
+    def node(self, node: onnx.NodeProto) -> Sequence[Value]:
+        inputs = [self.facts.values.get(name, _UNKNOWN) if name else None for name in node.input]
         if node.op_type == "If":
-            return self.branch(node, inputs)
+            return list(map(self.memory.same, self.branch(node, inputs)))
         if node.op_type == "Loop":
-            return self.loop(node, inputs)
+            return list(map(self.memory.same, self.loop(node, inputs)))
+        # Of initializers onnx sees all elements, also those that are too many to be followed.
+        key = (node.SerializeToString(), *map(id, inputs), *(name in self.tensors for name in node.input))
+        found = self.known.get(key)
+        if found is not None:
+            for name, place in found.places.items():
+                self.facts.places.setdefault(name, place)
+            return found.results
         inferred = self.inferred(node)
         if any(attribute.HasField("g") for attribute in node.attribute):
             for attribute in node.attribute:
                 if attribute.HasField("g"):
                     self.enter(attribute.g)
                     self.graph(attribute.g)
-            return [self.value(name, inferred.get(name), None, None) for name in node.output]
+            return [self.memory.same(self.value(name, inferred.get(name), None, None)) for name in node.output]
+        self.places, self.is_plain = {}, True
+        results = list(map(self.memory.same, self.results(node, inputs, inferred)))
+        if self.is_plain:
+            self.known[key] = Found(results, self.places, inputs)
+        return results
+
+    def results(
+        self, node: onnx.NodeProto, inputs: Sequence[Value | None], inferred: Mapping[str, onnx.TypeProto]
+    ) -> list[Value]:
+        """What a node without subgraphs gives."""
         is_standard = node.domain in ("", "ai.onnx")
         shapes = result_shapes(node, inputs, self.opsets.get("", 0)) if is_standard else None
         elements = evaluate(node, inputs, self.opsets.get("", 0)) if is_standard else None
@@ -213,8 +257,7 @@ class _Walk:
         if not value.is_constant:
             return None
         assert value.elements is not None
-        self.tensors[name] = numpy_helper.from_array(array_of(value.elements, value.data_type), name)
-        return self.tensors[name]
+        return numpy_helper.from_array(array_of(value.elements, value.data_type), name)
 
     def type_of(self, value: Value) -> onnx.TypeProto:
         if value.shape is None:
@@ -257,10 +300,10 @@ class _Walk:
         names = [value.name for value in body.input]
         outside = set(self.facts.places)
         for count in range(_ROUNDS):
-            self.facts.values[names[0]] = _numbered(names[0], Value(TensorProto.INT64, ()), is_index=True)
-            self.facts.values[names[1]] = Value(TensorProto.BOOL, ())
+            self.facts.values[names[0]] = self.numbered(names[0], Value(TensorProto.INT64, ()), is_index=True)
+            self.facts.values[names[1]] = self.memory.same(Value(TensorProto.BOOL, ()))
             self.facts.values.update(
-                (name, _numbered(name, value)) for name, value in zip(names[2:], carried, strict=False)
+                (name, self.numbered(name, value)) for name, value in zip(names[2:], carried, strict=False)
             )
             self.graph(body)
             after = [self.facts.values.get(value.name, Value(0)) for value in body.output[1 : 1 + len(carried)]]
