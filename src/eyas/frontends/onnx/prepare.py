@@ -16,7 +16,7 @@ import onnx.version_converter
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.onnx import upgrade
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
-from eyas.frontends.onnx.functions import function_of
+from eyas.frontends.onnx.functions import agree_on_opsets, function_of
 from eyas.frontends.onnx.order import sort_nodes
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, declare_loop_results, separate, subgraphs
 from eyas.frontends.onnx.symbolic import settle
@@ -36,6 +36,7 @@ def normalize(model: OnnxModel) -> None:
     """Names every node, and turns constants into initializers, so that all weights are found in one place."""
     graph = model.proto.graph
     if model.proto.functions:
+        agree_on_opsets(model)
         _update(model, onnx.inliner.inline_local_functions)
         graph = model.proto.graph
     sort_nodes(graph)
