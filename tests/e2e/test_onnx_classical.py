@@ -207,6 +207,40 @@ def test_what_stands_around_models():
     check_model(model, {"x": x, "k": np.int64([1, 2, 0, 3])})
 
 
+def labels_behind_a_regression(**codes):
+    """A label encoder behind an operator of which onnx does not infer what it gives."""
+    nodes = [
+        helper.make_node("LinearRegressor", ["x"], ["r"], domain=ML, coefficients=[1.0, 0.0], intercepts=[0.0]),
+        helper.make_node("LabelEncoder", ["r"], ["y"], domain=ML, keys_floats=[0.0, 1.0, 2.0], **codes),
+    ]
+    kind = INT64 if "values_int64s" in codes else TensorProto.STRING
+    value, result = (helper.make_tensor_value_info(*of) for of in (("x", FLOAT, [None, 2]), ("y", kind, [None, 1])))
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(ML, 2)]
+    return helper.make_model(helper.make_graph(nodes, "g", [value], [result]), opset_imports=opsets, ir_version=9)
+
+
+def test_labels_of_what_has_no_type_at_first():
+    model = labels_behind_a_regression(values_int64s=[5, 7, 9], default_int64=-1)
+    check_model(model, {"x": np.float32([[0, 1], [1, 1], [2, 1], [3, 1]])})
+
+
+def test_text_of_what_has_no_type_at_first_is_its_place():
+    module = eyas.compile(labels_behind_a_regression(values_strings=["a", "b", "c"]))
+    np.testing.assert_array_equal(module(np.float32([[2, 1], [0, 1], [1, 1]])), [[2], [0], [1]])
+
+
+def test_a_sequence_as_a_result_of_a_classical_model_is_refused_as_one():
+    nodes = [
+        helper.make_node("Scaler", ["x"], ["s"], domain=ML, offset=[0.0, 0.0], scale=[1.0, 2.0]),
+        helper.make_node("SequenceConstruct", ["s", "x"], ["both"]),
+    ]
+    value = helper.make_tensor_value_info("x", FLOAT, [None, 2])
+    graph = helper.make_graph(nodes, "g", [value], [helper.make_tensor_sequence_value_info("both", FLOAT, None)])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(ML, 2)]
+    with pytest.raises(FrontendError, match="'both' is a sequence"):
+        eyas.compile(helper.make_model(graph, opset_imports=opsets, ir_version=9))
+
+
 def test_text_is_refused_with_a_reason():
     node = helper.make_node("LabelEncoder", ["x"], ["y"], domain=ML, keys_strings=["a"], values_int64s=[1])
     value = helper.make_tensor_value_info("x", TensorProto.STRING, [3])

@@ -38,6 +38,7 @@ FILES = (
     "cases_more",
     "cases_npm",
     "cases_science",
+    "cases_letters",
 )
 # Blocks that take turns; long models are timed less often.
 _TURNS, _SECONDS = 7, 4.0

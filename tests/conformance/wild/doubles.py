@@ -121,6 +121,15 @@ def _normalized(inputs: Values, attributes: Attributes) -> torch.Tensor:
     return (x - _along(mean, x, 1)) * _along(scale, x, 1) + _along(bias, x, 1)
 
 
+def _instances(inputs: Values, attributes: Attributes) -> torch.Tensor:
+    """Each channel of each row by its own statistics; `functional.instance_norm` refuses channels of one element."""
+    x, scale, bias = inputs
+    dims = tuple(range(2, x.dim()))
+    centered = x - x.mean(dims, keepdim=True)
+    deviation = (centered.square().mean(dims, keepdim=True) + attributes.get("epsilon", 1e-5)).sqrt()
+    return centered / deviation * _along(scale, x, 1) + _along(bias, x, 1)
+
+
 def _over(inputs: Values, attributes: Attributes) -> dict[str, Any]:
     """The dimensions of a reduction, as torch names them."""
     axes = attributes["axes"] if "axes" in attributes else inputs[1].tolist() if len(inputs) > 1 else None
@@ -222,10 +231,12 @@ _OPERATORS: dict[str, Callable[[Values, Attributes], Any]] = {
     ),
     "GlobalAveragePool": lambda i, a: i[0].mean(dim=tuple(range(2, i[0].dim())), keepdim=True),
     "ReduceSum": lambda i, a: i[0].sum(**_over(i, a)),
+    "ReduceMean": lambda i, a: i[0].mean(**_over(i, a)),
     "ReduceMax": lambda i, a: i[0].amax(**_over(i, a)),
     "ReduceMin": lambda i, a: i[0].amin(**_over(i, a)),
     "MaxPool": _pooled,
     "BatchNormalization": _normalized,
+    "InstanceNormalization": _instances,
     "Cast": lambda i, a: i[0].double() if a["to"] in (1, 10, 11) else i[0].long(),
     "Constant": _constant,
     "ConstantOfShape": lambda i, a: torch.full(

@@ -190,6 +190,6 @@ def _declare_outputs(model: OnnxModel) -> None:
                 value.type.CopyFrom(onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None))
         elif value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
             value.type.tensor_type.elem_type = onnx.TensorProto.INT64
-        if "ai.onnx.ml" in {node.domain for node in model.proto.graph.node}:
+        if value.type.HasField("tensor_type") and "ai.onnx.ml" in {node.domain for node in model.proto.graph.node}:
             # Converters write what they saw: one row.
             value.type.tensor_type.ClearField("shape")

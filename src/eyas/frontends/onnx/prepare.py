@@ -16,11 +16,12 @@ import onnx.version_converter
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError
 from eyas.frontends.onnx import upgrade
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
-from eyas.frontends.onnx.functions import function_of
+from eyas.frontends.onnx.functions import agree_on_opsets, function_of
 from eyas.frontends.onnx.order import sort_nodes
 from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes, declare_loop_results, separate, subgraphs
 from eyas.frontends.onnx.symbolic import settle
 from eyas.frontends.onnx.symbolic.implied import implied_sizes
+from eyas.frontends.onnx.untyped import hide_untyped, show_untyped
 
 # The importer's lowerings are written against this opset; older operators can be raised to it.
 BEST_OPSET = 21
@@ -36,6 +37,7 @@ def normalize(model: OnnxModel) -> None:
     """Names every node, and turns constants into initializers, so that all weights are found in one place."""
     graph = model.proto.graph
     if model.proto.functions:
+        agree_on_opsets(model)
         _update(model, onnx.inliner.inline_local_functions)
         graph = model.proto.graph
     sort_nodes(graph)
@@ -205,6 +207,18 @@ def infer_shapes(model: OnnxModel) -> None:
 
 
 def _infer_shapes(model: OnnxModel) -> None:
+    """As often as it takes until nodes that must be hidden are seen with the types that a pass gives them."""
+    left = None
+    while left != (left := hide_untyped(model.proto.graph, values_of(model.proto.graph))):
+        try:
+            _infer_shapes_of_others(model)
+        finally:
+            show_untyped(model.proto.graph)
+        if not left:
+            break
+
+
+def _infer_shapes_of_others(model: OnnxModel) -> None:
     try:
         _update(model, lambda proto: onnx.shape_inference.infer_shapes(proto, data_prop=True))
     except Exception:

@@ -19,6 +19,8 @@ from eyas.frontends.onnx.subgraphs import all_graphs, all_nodes
 OLDEST, COMMON, LATEST = 7, 13, 18
 # From `COMMON` to this opset only types were added, but for two operators; the importer knows comparisons of this one.
 SAME = 16
+# What changed its meaning or its inputs after `LATEST`, and when.
+_CHANGED_LATER = {"DFT": 20, "GridSample": 20, "GroupNormalization": 21}
 
 
 def upgrade(model: OnnxModel, types: Mapping[str, onnx.TypeProto], wanted: int = COMMON) -> None:
@@ -53,15 +55,40 @@ def _upgrade_to(model: OnnxModel, types: Mapping[str, onnx.TypeProto], wanted: i
         if opset.version < 9 and any(node.op_type == "Scan" for node in all_nodes(model.proto.graph)):
             # Scan lost its batch dimension in opset 9, for which there is a rule of its own.
             continue
-        for graph in all_graphs(model.proto.graph):
-            _Upgrade(model, opset.version, types).run(graph, _RULES if wanted == COMMON else _LATER_RULES)
+        _rewrite(model.proto.graph, opset.version, wanted, types)
         model.written_opset = model.written_opset or opset.version
         opset.version = wanted
 
 
+def write_as(main: onnx.GraphProto, version: int, wanted: int, types: Mapping[str, onnx.TypeProto]) -> bool:
+    """Writes a graph of one opset in the words of any newer one from `COMMON` on; says whether that is known."""
+    if not OLDEST <= version <= wanted or wanted < COMMON:
+        return False
+    for node in all_nodes(main):
+        changed = _CHANGED_LATER.get(node.op_type, 0) if node.domain in ("", "ai.onnx") else 0
+        if version < changed <= wanted or (version < 9 and node.op_type == "Scan") or _is_training(node):
+            return False
+        if node.op_type == "RoiAlign" and version < SAME <= wanted < LATEST:
+            return False
+    steps = [(step, rules) for step, rules in ((COMMON, _RULES), (LATEST, _LATER_RULES)) if version < step <= wanted]
+    # Attributes that a function is called with have no value in its body.
+    open_ = {node.op_type for node in all_nodes(main) if any(given.ref_attr_name for given in node.attribute)}
+    if any(open_ & rules.keys() for _, rules in steps):
+        return False
+    for step, _ in steps:
+        _rewrite(main, version, step, types)
+        version = step
+    return True
+
+
+def _rewrite(main: onnx.GraphProto, version: int, step: int, types: Mapping[str, onnx.TypeProto]) -> None:
+    for graph in all_graphs(main):
+        _Upgrade(main, version, types).run(graph, _RULES if step == COMMON else _LATER_RULES)
+
+
 class _Upgrade:
-    def __init__(self, model: OnnxModel, version: int, types: Mapping[str, onnx.TypeProto]):
-        self.version, self.main, self.types = version, model.proto.graph, types
+    def __init__(self, main: onnx.GraphProto, version: int, types: Mapping[str, onnx.TypeProto]):
+        self.version, self.main, self.types = version, main, types
         self.names = {name for graph in all_graphs(self.main) for node in graph.node for name in node.output}
         self.names |= {tensor.name for tensor in self.main.initializer}
         self.added: list[onnx.NodeProto] = []

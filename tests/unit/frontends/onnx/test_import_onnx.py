@@ -307,6 +307,60 @@ def test_model_local_functions_are_inlined():
     np.testing.assert_array_equal(evaluate(import_model(model), np.ones(3, np.float32))[0], [2, 2, 2])
 
 
+@pytest.mark.parametrize("opset", [16, 20, 21])
+@pytest.mark.parametrize("inner", [11, 16, 18, 21])
+def test_model_local_functions_have_opsets_of_their_own(opset, inner):
+    """Sums, means and halves, in the words of the function's opset; the version of its own domain means nothing."""
+    node = helper.make_node
+    axes = helper.make_tensor("axes", TensorProto.INT64, [1], [1])
+    sum_takes, mean_takes = inner >= 13, inner >= 18
+    steps = [
+        node("Constant", [], ["axes"], value=axes),
+        node("ReduceSum", ["a", "axes"], ["s"]) if sum_takes else node("ReduceSum", ["a"], ["s"], axes=[1]),
+        node("ReduceMean", ["a", "axes"], ["m"]) if mean_takes else node("ReduceMean", ["a"], ["m"], axes=[1]),
+        node("Sub", ["s", "m"], ["d"]),
+        node("Mul", ["a", "d"], ["c"]),
+        node("Split", ["c"], ["left", "right"], axis=1, **({"num_outputs": 2} if inner >= 18 else {})),
+        node("Add", ["left", "right"], ["b"]),
+    ]
+    calls = [(x, y, {"domain": "mine"}) for x, y in ((["x"], ["h"]), (["h"], ["y"]))]
+    model = model_of(
+        [("Halves", *call) for call in calls],
+        {"x": (FLOAT, [3, 8])},
+        {"y": (FLOAT, [3, 2])},
+        opset=opset,
+        domains=["mine"],
+    )
+    model.functions.append(
+        helper.make_function("mine", "Halves", ["a"], ["b"], steps, [helper.make_opsetid("", inner)])
+    )
+    model.opset_import[1].version = 3
+
+    def halves(a):
+        c = a * (a.sum(1, keepdims=True) - a.mean(1, keepdims=True))
+        return c[:, : c.shape[1] // 2] + c[:, c.shape[1] // 2 :]
+
+    x = np.arange(24, dtype=np.float32).reshape(3, 8) / 7 - 0.6
+    np.testing.assert_allclose(evaluate(import_model(model), x)[0], halves(halves(x)), rtol=1e-5)
+
+
+def test_functions_whose_words_are_not_known_are_refused_at_their_call():
+    body = helper.make_function(
+        "mine",
+        "Sums",
+        ["a"],
+        ["b"],
+        [helper.make_node("ReduceMean", ["a"], ["b"])],
+        [helper.make_opsetid("", 13)],
+        attributes=["axes"],
+    )
+    body.node[0].attribute.append(onnx.AttributeProto(name="axes", ref_attr_name="axes", type=onnx.AttributeProto.INTS))
+    call = ("Sums", ["x"], ["y"], {"domain": "mine", "axes": [1]})
+    model = model_of([call], {"x": (FLOAT, [2, 3])}, {"y": (FLOAT, [2, 1])}, domains=["mine"])
+    model.functions.append(body)
+    fails_with(UnsupportedOpError, r"\(Sums, mine", model)
+
+
 def test_torch_is_not_imported():
     program = (
         "import sys; from eyas.frontends import import_model; import onnx; from onnx import helper as h;"
