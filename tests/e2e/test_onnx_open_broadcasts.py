@@ -95,3 +95,16 @@ def test_an_input_that_is_only_expanded_has_sizes_of_its_own():
     }"""
     calls = [(floats(2, 4, 6), floats(*shape)) for shape in ((1, 1, 1), (2, 4, 6), (2, 1, 6))]
     check_text(text, *calls)
+
+
+@pytest.mark.parametrize("operator", ["Add", "Max", "Sub"])
+def test_numbers_of_an_example_where_open_sizes_meet(operator):
+    """A pyramid adds what it enlarged to what it had; the file says of the result how large it was at its export."""
+    text = f"""main (float[1, 2, h, w] x) => (float[1, 2, 8, 8] y)
+    {{
+      scales = Constant <value = float[4] {{1.0, 1.0, 2.0, 2.0}}> ()
+      small = MaxPool <kernel_shape = [1, 1], strides = [2, 2]> (x)
+      large = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric"> (small, , scales)
+      y = {operator} (large, x)
+    }}"""
+    check_text(text, *((floats(1, 2, *size),) for size in ((8, 8), (4, 10), (12, 6))))

@@ -33,6 +33,13 @@ _ROUNDS_TOGETHER = 4
 # limit deep graphs would have sizes that nobody can write down.
 _LONGEST = 512
 _UNKNOWN = Value(0)
+# Operators whose results are as large as their operands make each other.
+_BROADCASTS = frozenset(
+    "Add And BitwiseAnd BitwiseOr BitwiseXor Concat Div Equal Greater GreaterOrEqual Less LessOrEqual MatMul Max Mean "
+    "Min Mod Mul Or PRelu Pow Sub Sum Where Xor".split()
+)
+# Operators whose first operand is changed in size as others say.
+_BY_OPERANDS = frozenset("Expand Pad Reshape Resize Slice Tile Upsample".split())
 # Operators of ours whose result has the shape of their first operand.
 _SAME_SHAPE = frozenset(
     "EyasBitcast EyasConvert EyasDecode EyasEncode EyasNarrow EyasRandom EyasSetrow EyasWiden".split()
@@ -74,6 +81,7 @@ class _Walk:
         # Of the node that is looked at: names that dimensions got, and whether those follow from it alone.
         self.places: dict[str, tuple[str, int]] = {}
         self.is_plain = True
+        self.of_sizes: set[str] = set()
 
     def enter(self, graph: onnx.GraphProto) -> None:
         constants = {tensor.name for tensor in graph.initializer}
@@ -174,6 +182,13 @@ class _Walk:
             return list(map(self.memory.same, self.branch(node, inputs)))
         if node.op_type == "Loop":
             return list(map(self.memory.same, self.loop(node, inputs)))
+        results = self.found(node, inputs)
+        if node.domain in ("", "ai.onnx"):
+            self.chosen(node, inputs, results)
+        return results
+
+    def found(self, node: onnx.NodeProto, inputs: Sequence[Value | None]) -> Sequence[Value]:
+        """What a node gives that is not control flow over other graphs, from the walks before where it can be."""
         # Of initializers onnx sees all elements, also those that are too many to be followed.
         key = (node.SerializeToString(), *map(id, inputs), *(name in self.tensors for name in node.input))
         found = self.known.get(key)
@@ -209,6 +224,33 @@ class _Walk:
             one = elements[at] if elements is not None and at < len(elements) else None
             results.append(self.value(name, inferred.get(name), shape, one))
         return results
+
+    def chosen(self, node: onnx.NodeProto, inputs: Sequence[Value | None], results: Sequence[Value]) -> None:
+        """Follows sizes that have a name of their own and are chosen by the caller no less: where two open ones meet
+        in broadcasting, or where shapes are computed. What a file declares for them is the number of its example."""
+        sources = [name for name in node.input if name]
+        if node.op_type == "Constant" or (sources and all(map(self.is_of_sizes, sources))):
+            self.of_sizes.update(node.output)
+        elif node.op_type in ("Shape", "Size") and self.is_chosen(inputs[0]):
+            self.of_sizes.update(node.output)
+        by_shapes = node.op_type in _BROADCASTS and all(self.is_chosen(value) for value in inputs if value is not None)
+        by_operands = node.op_type in _BY_OPERANDS and self.is_chosen(inputs[0])
+        if by_shapes or (by_operands and all(map(self.is_of_sizes, sources[1:]))):
+            self.choose(results)
+
+    def choose(self, results: Sequence[Value]) -> None:
+        sizes = [size for value in results for size in value.shape or () if not isinstance(size, int)]
+        self.free |= {name for size in sizes for name in ex.dims_in(size)}
+
+    def is_of_sizes(self, name: str) -> bool:
+        """Whether a value is a constant or computed of sizes that the caller chooses."""
+        return name in self.of_sizes or name in self.tensors
+
+    def is_chosen(self, value: Value | None) -> bool:
+        """Whether the caller chooses all sizes of a value."""
+        if value is None or value.shape is None:
+            return False
+        return all(isinstance(size, int) or ex.dims_in(size) <= self.free for size in value.shape)
 
     def value(self, name: str, inferred: onnx.TypeProto | None, shape: Shape, elements: Elements | None) -> Value:
         tensor = (inferred or onnx.TypeProto()).tensor_type
@@ -283,7 +325,12 @@ class _Walk:
         if condition is not None and condition.size == 1 and ex.is_known(condition.reshape(-1)[0]):
             return results["then_branch" if condition.reshape(-1)[0] else "else_branch"]
         pairs = zip(node.output, results["then_branch"], results["else_branch"], strict=True)
-        return [self.joined(name, then, other) for name, then, other in pairs]
+        joined = [self.joined(name, then, other) for name, then, other in pairs]
+        if self.is_of_sizes(node.input[0]) and all(
+            self.is_chosen(value) for both in results.values() for value in both
+        ):
+            self.choose(joined)
+        return joined
 
     def joined(self, name: str, a: Value, b: Value) -> Value:
         """What holds for both."""
