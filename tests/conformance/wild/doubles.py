@@ -216,6 +216,12 @@ _OPERATORS: dict[str, Callable[[Values, Attributes], Any]] = {
     "Mul": lambda i, a: i[0] * i[1],
     "Div": lambda i, a: i[0] / i[1] if i[0].is_floating_point() else torch.div(i[0], i[1], rounding_mode="trunc"),
     "Abs": lambda i, a: i[0].abs(),
+    "Neg": lambda i, a: -i[0],
+    "Identity": lambda i, a: i[0],
+    "Equal": lambda i, a: (i[0] == i[1]).long(),
+    "Where": lambda i, a: torch.where(i[0] != 0, i[1], i[2]),
+    "Cos": lambda i, a: i[0].cos(),
+    "Sin": lambda i, a: i[0].sin(),
     "Pow": lambda i, a: i[0] ** i[1],
     "Sqrt": lambda i, a: i[0].sqrt(),
     "Reciprocal": lambda i, a: 1 / i[0],
@@ -231,6 +237,7 @@ _OPERATORS: dict[str, Callable[[Values, Attributes], Any]] = {
     ),
     "GlobalAveragePool": lambda i, a: i[0].mean(dim=tuple(range(2, i[0].dim())), keepdim=True),
     "ReduceSum": lambda i, a: i[0].sum(**_over(i, a)),
+    "ReduceL2": lambda i, a: i[0].square().sum(**_over(i, a)).sqrt(),
     "ReduceMean": lambda i, a: i[0].mean(**_over(i, a)),
     "ReduceMax": lambda i, a: i[0].amax(**_over(i, a)),
     "ReduceMin": lambda i, a: i[0].amin(**_over(i, a)),
@@ -242,6 +249,7 @@ _OPERATORS: dict[str, Callable[[Values, Attributes], Any]] = {
     "ConstantOfShape": lambda i, a: torch.full(
         i[0].tolist(), float(numpy_helper.to_array(a["value"])[0]) if "value" in a else 0.0, dtype=torch.float64
     ),
+    "Range": lambda i, a: torch.arange(*(one.item() for one in i), dtype=i[0].dtype),
     "Shape": lambda i, a: torch.tensor(i[0].shape)[a.get("start", 0) : a.get("end")],
     "Gather": lambda i, a: torch.from_numpy(np.asarray(np.take(i[0].numpy(), i[1].numpy(), axis=a.get("axis", 0)))),
     "Concat": lambda i, a: torch.cat(i, a["axis"]),
@@ -250,6 +258,9 @@ _OPERATORS: dict[str, Callable[[Values, Attributes], Any]] = {
     "Expand": lambda i, a: i[0] * torch.ones(i[1].tolist(), dtype=i[0].dtype),
     "Unsqueeze": lambda i, a: torch.from_numpy(
         np.expand_dims(i[0].numpy(), tuple(a["axes"] if "axes" in a else i[1].tolist()))
+    ),
+    "Squeeze": lambda i, a: torch.from_numpy(
+        np.squeeze(i[0].numpy(), tuple(a["axes"] if "axes" in a else i[1].tolist()) if len(i) > 1 or a else None)
     ),
     "Transpose": lambda i, a: i[0].permute(a.get("perm", list(reversed(range(i[0].dim()))))),
     "Slice": _sliced,

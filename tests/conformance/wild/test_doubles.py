@@ -55,3 +55,26 @@ def test_dynamically_quantised() -> None:
         helper.make_node("Mul", ["f", "s"], ["y"]),
     ]
     _agrees(_model(nodes, weights, [6, 16]), random.normal(0, 3, (6, 16)).astype(np.float32))
+
+
+def test_small_operators() -> None:
+    weights = {
+        "start": np.array(0.0, np.float32),
+        "end": np.array(7.0, np.float32),
+        "step": np.array(1.0, np.float32),
+        "axes": np.array([1]),
+        "first": np.array([0]),
+    }
+    nodes = [
+        helper.make_node("ReduceL2", ["x", "axes"], ["norm"], keepdims=1),
+        helper.make_node("Squeeze", ["norm", "axes"], ["flat"]),
+        helper.make_node("Range", ["start", "end", "step"], ["places"]),
+        helper.make_node("Sin", ["places"], ["sin"]),
+        helper.make_node("Cos", ["places"], ["cos"]),
+        helper.make_node("Neg", ["cos"], ["minus"]),
+        helper.make_node("Equal", ["places", "start"], ["begins"]),
+        helper.make_node("Where", ["begins", "sin", "minus"], ["chosen"]),
+        helper.make_node("Mul", ["flat", "chosen"], ["product"]),
+        helper.make_node("Identity", ["product"], ["y"]),
+    ]
+    _agrees(_model(nodes, weights, [7, 5]), np.random.default_rng(5).normal(0, 3, (7, 5)).astype(np.float32))
