@@ -91,3 +91,34 @@ def test_optionals():
     text = """main (float[n] x) => (float[n] y, bool here)
     { o = Optional (x) y = OptionalGetElement (o) here = OptionalHasElement (o) }"""
     check_text(text, (floats(4),))
+
+
+def test_a_square_of_patches_is_found_by_its_root():
+    """Exporters write the side as `patches ** 0.5`; what is repeated over the square again must have its size."""
+    text = """main (float[b, 16, 4] x, float[1, 8] w) => (float[b, 16, 2] y)
+    {
+      at = Constant <value = int64 {1}> ()
+      shape = Shape (x)
+      patches = Gather (shape, at)
+      number = Cast <to = 1> (patches)
+      half = Constant <value = float {0.5}> ()
+      root = Pow (number, half)
+      side = Cast <to = 7> (root)
+      zero = Constant <value = int64[1] {0}> ()
+      four = Constant <value = int64[1] {4}> ()
+      sides = Unsqueeze (side, zero)
+      square = Concat <axis = 0> (zero, sides, sides, four)
+      image = Reshape (x, square)
+      rest = Constant <value = int64[3] {0, -1, 4}> ()
+      rows = Reshape (image, rest)
+      size = Shape (rows)
+      one = Constant <value = int64[1] {1}> ()
+      first = Slice (x, zero, one, one)
+      same = Expand (first, size)
+      both = Concat <axis = 2> (rows, same)
+      eight = Constant <value = int64[2] {8, 1}> ()
+      column = Reshape (w, eight)
+      two = Concat <axis = 1> (column, column)
+      y = MatMul (both, two)
+    }"""
+    check_text(text, *((floats(b, 16, 4), floats(1, 8)) for b in (1, 3)), opset=17)

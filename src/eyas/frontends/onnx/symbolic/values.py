@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -182,6 +183,28 @@ def _function(op: str, call: _Call) -> Elements:
             return _each(lambda a: a if ex.is_not_negative(a) else ex.extreme("max", a, ex.neg(a)), call.elements(0))
         raise _Unknown
     return _each(lambda a: ex.function(op, a, call.kind), call.elements(0))
+
+
+def _power(call: _Call) -> Elements:
+    """The root of a number of patches is the side of their square; exporters write it as a power."""
+    kind = call.kind
+
+    def power(a: Any, n: Any) -> Any:
+        if not ex.is_known(n):
+            return None
+        if kind == "i64":
+            return functools.reduce(ex.mul, [a] * int(n), 1) if 0 <= n <= 4 and n == int(n) else None
+        if n == 0.5:
+            return ex.function("sqrt", a, kind)
+        if n in (1, 2):
+            return a if n == 1 else ex.calculate("mul", a, a, kind)
+        if not ex.is_known(a) or kind not in ("f32", "f64"):
+            return None
+        number = np.float32 if kind == "f32" else np.float64
+        with np.errstate(all="ignore"):
+            return float(np.power(number(a), number(n)))
+
+    return _each(power, call.elements(0), call.elements(1))
 
 
 def _compare(op: str, call: _Call) -> Elements:
@@ -400,6 +423,7 @@ _RULES: dict[str, Callable[[_Call], Elements | list[Elements]]] = {
     "Mod": _modulo,
     "Not": _negate,
     "Or": partial(_connect, "or"),
+    "Pow": _power,
     "Range": _range,
     "ReduceMax": partial(_reduce, "max"),
     "ReduceMin": partial(_reduce, "min"),
