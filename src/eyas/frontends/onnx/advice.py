@@ -11,10 +11,14 @@ from eyas.frontends.onnx.file import OnnxModel, dtype_of
 from eyas.frontends.onnx.subgraphs import all_graphs, subgraphs
 
 _NODE = re.compile(r"node '([^']+)'")
+# What is refused whatever sizes there are: text, sequences, maps.
+_NO_MATTER_OF_SIZES = re.compile("only tensors are supported|takes text|element type STRING")
 
 
 def advice(model: OnnxModel, inputs: Iterable[onnx.ValueInfoProto], message: str) -> str:
     """Which sizes of which inputs are open where an error happened, and how to fix them; empty if none are."""
+    if _NO_MATTER_OF_SIZES.search(message):
+        return ""
     reached = _reached(model.proto.graph, set(_NODE.findall(message)))
     parts, shown, keys = [], [], []
     for value in inputs:

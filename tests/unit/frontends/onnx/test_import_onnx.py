@@ -11,6 +11,7 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from tests.tools.onnx_texts import text_model  # noqa: E402
 
 from eyas.errors import FrontendError, UnsupportedOpError, UsageError  # noqa: E402
 from eyas.frontends import import_model  # noqa: E402
@@ -430,3 +431,16 @@ def test_files_that_are_no_models(tmp_path):
     for size in (len(whole) // 3, len(whole) - 40):
         (tmp_path / "cut.onnx").write_bytes(whole[:size])
         fails_with(FrontendError, r"cut\.onnx' is not an ONNX model", tmp_path / "cut.onnx")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "main (float[b, 4] x) => (seq(float[b, 2]) y) { y = SplitToSequence <axis = 1> (x) }",
+        "main (string[b] x) => (int64[1] y) { y = Shape (x) }",
+    ],
+)
+def test_sizes_are_not_offered_where_they_do_not_help(text):
+    with pytest.raises(FrontendError) as error:
+        import_model(text_model(text, 17))
+    assert "may compile when" not in str(error.value)
