@@ -91,6 +91,19 @@ END = "end = Equal (next, zero) go = Not (end) flat = Squeeze (go)"
         ),
         ("", "following = Add (i, one) on = Less (following, n)"),
         ("n", f"{END} on = Identity (flat)"),
+        (
+            "",
+            "end = Equal (next, zero) flat = Squeeze (end) full = GreaterOrEqual (length, n) ends = Or (flat, full)"
+            " on = Not (ends)",
+        ),
+        (
+            "",
+            """full = GreaterOrEqual (length, n)
+        ends = If (full) <
+          then_branch = left () => (bool a) { a = Identity (yes) },
+          else_branch = right () => (bool b) { end = Equal (next, zero) b = Squeeze (end) }>
+        on = Not (ends)""",
+        ),
     ],
 )
 def test_tokens(count, condition, target):
@@ -195,6 +208,41 @@ def test_branches_and_loops_inside(opset):
     }"""
     calls = [(np.int64(n), up, floats(1, m)) for n, m, up in ((3, 2, True), (0, 4, False), (5, 1, False))]
     check_text(text, *calls, opset=opset)
+
+
+def test_tokens_of_a_greedy_decoder():
+    text = """main (int64[b, l] x, float[10, 6] table, float[6, 10] w) => (int64[b, m] y)
+    {
+      one = Constant <value = int64[1] {1}> ()
+      n = Constant <value = int64 {5}> ()
+      yes = Constant <value = bool {1}> ()
+      y = Loop (n, yes, x) <body = step (int64 i, bool c, int64[b, k] ids) => (bool on, int64[b, k2] longer) {
+        on = Identity (c)
+        rows = Gather (table, ids)
+        mean = ReduceSum <keepdims = 0> (rows, one)
+        scores = MatMul (mean, w)
+        next = ArgMax <axis = -1, keepdims = 1> (scores)
+        longer = Concat <axis = 1> (ids, next)
+      }>
+    }"""
+    check_text(text, *((RNG.integers(0, 10, shape), floats(10, 6), floats(6, 10)) for shape in ((1, 1), (3, 4))))
+
+
+def test_a_counter_that_is_carried():
+    text = """main (float[2, l] x, int64 n) => (float[2, k] y, int64 last)
+    {
+      yes = Constant <value = bool {1}> ()
+      zero = Constant <value = int64 {0}> ()
+      y, last = Loop (, yes, x, zero) <
+        body = step (int64 i, bool c, float[2, k] before, int64 at) => (bool on, float[2, k2] longer, int64 next) {
+        one = Constant <value = int64 {1}> ()
+        next = Add (at, one)
+        on = Less (next, n)
+        mean = ReduceMean <axes = [1], keepdims = 1> (before)
+        longer = Concat <axis = 1> (before, mean)
+      }>
+    }"""
+    check_text(text, *((floats(2, length), np.array(n)) for length, n in ((1, 3), (4, 0), (3, 7))), opset=17)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tests.tools.onnx_texts import check_text, text_model  # noqa: E402
 from eyas.errors import CallError  # noqa: E402
 from eyas.frontends.onnx.broadcasts import align_broadcasts  # noqa: E402
 from eyas.frontends.onnx.file import open_model  # noqa: E402
+from eyas.frontends.onnx.symbolic.interpret import interpret  # noqa: E402
 
 RNG = np.random.default_rng(7)
 
@@ -108,3 +109,52 @@ def test_numbers_of_an_example_where_open_sizes_meet(operator):
       y = {operator} (large, x)
     }}"""
     check_text(text, *((floats(1, 2, *size),) for size in ((8, 8), (4, 10), (12, 6))))
+
+
+def test_sizes_that_met_meet_again_in_a_loop():
+    """What a loop carries begins as large as two open batches make each other, and meets one of them in each step."""
+    text = """main (float[b, s, 4] x, float[c, 1, 4] first, float[b, 1, 4] second, float[4, 4] w) =>
+      (float[p, k, 4] cache, float[q, 1, 4] y)
+    {
+      zero = Constant <value = int64[1] {0}> ()
+      four = Constant <value = int64[1] {4}> ()
+      n = Constant <value = int64 {5}> ()
+      batch = Shape <start = 0, end = 1> (x)
+      none = Concat <axis = 0> (batch, zero, four)
+      empty = ConstantOfShape (none)
+      begin = Add (first, second)
+      cache, y = Loop (n, , empty, begin) <
+        body = step (int64 i, bool c, float[b, k, 4] before, float[q, 1, 4] at)
+          => (bool c, float[b, k2, 4] longer, float[q2, 1, 4] next) {
+        query = MatMul (at, w)
+        longer = Concat <axis = 1> (before, query)
+        turned = Transpose <perm = [0, 2, 1]> (longer)
+        scores = MatMul (query, turned)
+        shares = Softmax <axis = -1> (scores)
+        mixed = MatMul (shares, longer)
+        keys = Transpose <perm = [0, 2, 1]> (x)
+        others = MatMul (mixed, keys)
+        weights = Softmax <axis = -1> (others)
+        next = MatMul (weights, x)
+      }>
+    }"""
+    sizes = ((2, 2, 3), (2, 1, 4), (1, 1, 2))
+    check_text(
+        text, *((floats(b, s, 4), floats(c, 1, 4), floats(b, 1, 4), floats(4, 4)) for b, c, s in sizes), opset=17
+    )
+
+
+def test_what_is_repeated_has_the_size_of_the_result():
+    text = """main (float[n, k] a, float[m, k] b, float[l] c) => (float[p, q] y, float[r, s] z, float[t, u] w)
+    {
+      y = Add (a, b)
+      z = Mul (b, a)
+      w = Sub (y, c)
+    }"""
+    model = open_model(text_model(text))
+    align_broadcasts(model)
+    facts = interpret(model)
+    shapes = {node.op_type: facts.values[node.output[0]].shape for node in model.proto.graph.node}
+    assert shapes["Add"] == shapes["Mul"] and shapes["Add"][0] == shapes["Sub"][0]
+    sizes = ((2, 2, 3, 1), (1, 3, 2, 2), (4, 1, 1, 5))
+    check_text(text, *((floats(n, k), floats(m, k), floats(c)) for n, m, k, c in sizes))

@@ -25,7 +25,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from eyas.frontends.onnx.file import OnnxModel
-from eyas.frontends.onnx.subgraphs import replace_nodes, subgraphs
+from eyas.frontends.onnx.subgraphs import REPEATED, replace_nodes, subgraphs
 from eyas.frontends.onnx.symbolic import expressions as ex
 from eyas.frontends.onnx.symbolic.interpret import Facts, interpret
 
@@ -165,9 +165,9 @@ def _repeat(
     wanted = f"{result}_shape"
     nodes.append(helper.make_node("Concat", parts, [wanted], name=wanted, axis=0))
     first, repeated, same = f"{result}_first", f"{result}_more", f"{result}_same"
-    ends = [made.constant([number]) for number in (0, 1)]
     then = [
-        helper.make_node("Slice", [current, *ends, made.constant([rank + axis])], [first], name=first),
+        # Its size is 1 for sure, where that of a slice is 0 if there is none.
+        helper.make_node("Gather", [current, made.constant([0])], [first], name=first, axis=rank + axis),
         helper.make_node("Expand", [first, wanted], [repeated], name=repeated),
     ]
     choice = helper.make_node("If", [needed], [result], name=result)
@@ -181,4 +181,4 @@ def _repeat(
 
 def _branch(nodes: Sequence[onnx.NodeProto], result: str, data_type: int, rank: int) -> onnx.GraphProto:
     shape = [None] * rank
-    return helper.make_graph(nodes, f"{result}_branch", [], [helper.make_tensor_value_info(result, data_type, shape)])
+    return helper.make_graph(nodes, REPEATED, [], [helper.make_tensor_value_info(result, data_type, shape)])

@@ -25,6 +25,7 @@ from eyas.frontends.onnx.rewrite.rules import Builder, operand
 from eyas.frontends.onnx.rewrite.sizes import Size
 from eyas.frontends.onnx.rewrite.steps import FOR_EVER, MOST_STEPS, Types, bound_of, given_count, orders
 from eyas.frontends.onnx.room import BeforeLoop, Grown, LoopWithRoom
+from eyas.frontends.onnx.step_slices import over_steps
 from eyas.frontends.onnx.subgraphs import (
     FINAL_LOOP,
     all_graphs,
@@ -152,11 +153,7 @@ def _bounds_of_sizes(
         if sizes[0] is None or sizes[1] is None:
             continue
         # It goes on while this is below 0; with the step it grows by the slope.
-        difference, slope, base = ex.sub(ex.sub(sizes[0], sizes[1]), extra), 0, 0
-        for size, count in ex.summands(difference):
-            first, added = growth.get(str(size), (size, 0))
-            slope = ex.add(slope, ex.mul(added, count))
-            base = ex.add(base, ex.mul(first, count))
+        base, slope = over_steps(ex.sub(ex.sub(sizes[0], sizes[1]), extra), growth)
         if isinstance(slope, int) and slope > 0 and outer.knows(base):
             b, room = outer.b, outer.size(ex.add(ex.neg(base), slope - 1))
             room = b.constant([room], np.int64) if isinstance(room, int) else room

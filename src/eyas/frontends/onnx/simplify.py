@@ -11,6 +11,7 @@ from eyas.frontends.onnx.fold import fold
 from eyas.frontends.onnx.grown import give_room
 from eyas.frontends.onnx.padding import state_padding
 from eyas.frontends.onnx.sequences import resolve_sequences
+from eyas.frontends.onnx.step_slices import gather_step_slices
 from eyas.frontends.onnx.subgraphs import transform_subgraphs
 
 # Known sizes make more shapes known, and those more sizes: bodies of functions need two or three rounds.
@@ -24,6 +25,9 @@ def simplify(model: OnnxModel) -> None:
         prepare.infer_shapes(model)
         _fold(model)
     if tidy_control_flow(model):
+        prepare.infer_shapes(model)
+        _fold(model)
+    if gather_step_slices(model):
         prepare.infer_shapes(model)
         _fold(model)
     if give_room(model):

@@ -17,6 +17,8 @@ from eyas.frontends.onnx.file import OnnxModel, is_large
 
 FINAL_LOOP = "while"
 """The name of a loop's body that carries all that it needs and keeps its shapes."""
+REPEATED = "repeated"
+"""The name of the branches of an operand that is repeated where it meets a larger one."""
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

@@ -166,8 +166,10 @@ def _settled_types(node: onnx.NodeProto, body: onnx.GraphProto, b: Builder) -> d
         b.declare_type(name, _with_names(type_, name))
     given = _given(node, b)
     types = infer_body(body, [None, None, *given], b)
-    for value, before in zip(body.output[1:], given, strict=False):
+    for value, before, name in zip(body.output[1:], given, node.input[2:], strict=False):
         after = types[value.name]
+        if _dims(after) != _dims(before) and b.have_same_shape(name, value.name):
+            after.CopyFrom(before)
         if _dims(after) != _dims(before) or None in (_dims(before) or []):
             change = f"changes its shape from {_show(before)} to {_show(after)} and not so that its room is known"
             may = "what is carried may grow by the same size in each step, of which there are so many as a trip count"

@@ -286,6 +286,13 @@ class Builder:
         value = interpret(self._model).values.get(name)
         return value is not None and value.elements is not None
 
+    def have_same_shape(self, *names: str) -> bool:
+        """Whether values have the same sizes by all that is known of the model: a part of it, such as the body of a
+        loop, does not tell which sizes outside meet in one."""
+        values = interpret(self._model).values
+        shapes = [values[name].shape if name in values else None for name in names]
+        return None not in shapes and len(set(shapes)) == 1
+
     def facts_of(self, proto: onnx.ModelProto) -> Facts:
         """What is known of the values of a part of the model that is a model of its own."""
         return interpret(replace(self._model, proto=proto))

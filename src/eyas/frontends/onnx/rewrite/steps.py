@@ -79,32 +79,34 @@ class _Numbers:
         self.makers = {name: node for graph in all_graphs(body) for node in graph.node for name in node.output}
         self.inside = {value.name for value in body.input} | set(self.makers)
 
-    def orders(self, condition: str) -> Iterator[tuple[str, str, int]]:
-        """What must all hold for another step: (a, b, 0) for a < b, (a, b, 1) for a <= b."""
+    def orders(self, condition: str, holds: bool = True) -> Iterator[tuple[str, str, int]]:
+        """What must all hold for another step, where it takes that the condition holds, or does not: (a, b, 0) for
+        a < b, (a, b, 1) for a <= b."""
         node = self.makers.get(condition)
         if node is None:
             return
-        if node.op_type == "And":
-            yield from (order for name in dict.fromkeys(node.input) for order in self.orders(name))
+        if node.op_type == ("And" if holds else "Or"):
+            yield from (order for name in dict.fromkeys(node.input) for order in self.orders(name, holds))
         elif node.op_type in _SAME:
-            yield from self.orders(node.input[0])
+            yield from self.orders(node.input[0], holds)
+        elif node.op_type == "Not":
+            yield from self.orders(node.input[0], not holds)
         elif node.op_type == "If":
-            # A Python `and` computes what is on its right only where what is on its left holds.
-            left, right, other = node.input[0], *(attribute(node, f"{one}_branch", None) for one in ("then", "else"))
-            if self._is_false(other.output[0].name):
-                yield from self.orders(left)
-                yield from self.orders(right.output[0].name)
+            # A Python `and` computes what is on its right only where what is on its left holds, an `or` where it does
+            # not: the other branch is the constant that the whole must not be.
+            then, other = (attribute(node, f"{one}_branch", None).output[0].name for one in ("then", "else"))
+            for left, right, constant in ((True, then, other), (False, other, then)):
+                if self._is_always(constant, not holds):
+                    yield from self.orders(node.input[0], left)
+                    yield from self.orders(right, holds)
         elif node.op_type in _ORDER:
-            yield self._order(node.op_type, node.input)
-        elif node.op_type == "Not" and (inner := self.makers.get(node.input[0])) is not None:
-            if inner.op_type in _OPPOSITE:
-                yield self._order(_OPPOSITE[inner.op_type], inner.input)
+            yield self._order(node.op_type if holds else _OPPOSITE[node.op_type], node.input)
 
-    def _is_false(self, name: str) -> bool:
+    def _is_always(self, name: str, truth: bool) -> bool:
         while (node := self.makers.get(name)) is not None and node.op_type in _SAME:
             name = node.input[0]
         value = self.b.value_of(name)
-        return value is not None and not value.any()
+        return value is not None and value.size == 1 and bool(value.all()) == truth
 
     @staticmethod
     def _order(op_type: str, inputs: Sequence[str]) -> tuple[str, str, int]:

@@ -192,6 +192,14 @@ def summands(a: Integer) -> list[tuple[Integer, int]]:
     return [(_poly({atoms: 1}), count) for atoms, count in _terms(a).items()]
 
 
+def choices(a: Integer) -> list[Integer]:
+    """The integers of which a condition chooses this one: itself, where none does."""
+    atom = _sole_atom(a) if isinstance(a, Poly) else None
+    if atom is None or atom.op != "select":
+        return [a]
+    return [one for arg in atom.args[1:] if isinstance(arg, (int, Poly)) for one in choices(arg)]
+
+
 def with_numbers_as_sizes(a: Scalar, name: Callable[[str], str]) -> Integer | None:
     """The same integer with dimensions in place of numbers that a call brings; None where that is not all it has."""
     if not _is_integer(a):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,7 +11,9 @@ import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
 from eyas.frontends.onnx.file import OnnxModel, dtype_of, is_large
+from eyas.frontends.onnx.subgraphs import REPEATED
 from eyas.frontends.onnx.symbolic import expressions as ex
+from eyas.frontends.onnx.symbolic.meetings import Meetings, sizes_that_meet
 from eyas.frontends.onnx.symbolic.memory import Found, Memory
 from eyas.frontends.onnx.symbolic.sizes import Shape, result_shapes
 from eyas.frontends.onnx.symbolic.values import (
@@ -72,6 +74,7 @@ class _Walk:
         self.names: dict[ex.Poly, str] = {}
         self.polys: dict[str, ex.Poly] = {}
         self.long: dict[ex.Poly, ex.Poly] = {}
+        self.meetings = Meetings()
         self.tensors: dict[str, TensorProto] = {}
         self.free = _open_dims(model)
         if model.memory is None:
@@ -96,10 +99,13 @@ class _Walk:
             if small is not None:
                 self.tensors[tensor.name] = small
         told = {value.name: value.type for value in [*graph.value_info, *graph.output]}
+        before = dict(self.meetings.names)
         for node in graph.node:
             for name, value in zip(node.output, self.node(node), strict=False):
                 if name:
                     self.facts.values[name] = self.settled(name, value, told.get(name))
+        # What got its name in here cannot be read elsewhere.
+        self.meetings.names = before
 
     def constant(self, tensor: TensorProto) -> tuple[Value, TensorProto | None]:
         """What is known of an initializer, and itself if it is small."""
@@ -218,12 +224,23 @@ class _Walk:
         elements = evaluate(node, inputs, self.opsets.get("", 0)) if is_standard else None
         if node.domain == "eyas" and node.op_type in _SAME_SHAPE and inputs[0] is not None:
             shapes = None if inputs[0].shape is None else [inputs[0].shape]
+        if is_standard and (met := sizes_that_meet(node, inputs)):
+            name = node.output[0]
+            shapes = [[self.meet(name, at, sizes) if sizes else None for at, sizes in enumerate(met)]]
         results = []
         for at, name in enumerate(node.output):
             shape = shapes[at] if shapes is not None and at < len(shapes) else None
             one = elements[at] if elements is not None and at < len(elements) else None
             results.append(self.value(name, inferred.get(name), shape, one))
         return results
+
+    def meet(self, name: str, at: int, sizes: Iterable[ex.Integer]) -> ex.Poly:
+        """The name of the size that open ones make each other; it follows from what met before, not from a node."""
+        self.is_plain = False
+        size = self.meetings.of(sizes, f"{name}_dim{at}")
+        if ex.is_dimension(size) and str(size) == f"{name}_dim{at}":
+            self.facts.places.setdefault(str(size), (name, at))
+        return size
 
     def chosen(self, node: onnx.NodeProto, inputs: Sequence[Value | None], results: Sequence[Value]) -> None:
         """Follows sizes that have a name of their own and are chosen by the caller no less: where two open ones meet
@@ -325,7 +342,10 @@ class _Walk:
         if condition is not None and condition.size == 1 and ex.is_known(condition.reshape(-1)[0]):
             return results["then_branch" if condition.reshape(-1)[0] else "else_branch"]
         pairs = zip(node.output, results["then_branch"], results["else_branch"], strict=True)
-        joined = [self.joined(name, then, other) for name, then, other in pairs]
+        if graphs["then_branch"].name == REPEATED:
+            joined = [self.repeated(name, then, other) for name, then, other in pairs]
+        else:
+            joined = [self.joined(name, then, other) for name, then, other in pairs]
         if self.is_of_sizes(node.input[0]) and all(
             self.is_chosen(value) for both in results.values() for value in both
         ):
@@ -340,6 +360,17 @@ class _Walk:
         shape = self.filled(name, [x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)])
         same = a.elements is not None and b.elements is not None and a.elements.shape == b.elements.shape
         return Value(data_type, shape, a.elements if same and (a.elements == b.elements).all() else None)
+
+    def repeated(self, name: str, more: Value, same: Value) -> Value:
+        """An operand that is repeated for those that it meets has the size that they make each other."""
+        if more.shape is None or same.shape is None or len(more.shape) != len(same.shape):
+            return self.joined(name, more, same)
+        dims: list[ex.Integer | None] = []
+        for at, (new, old) in enumerate(zip(more.shape, same.shape, strict=True)):
+            sizes = {*ex.choices(new), old}
+            is_open = not any(isinstance(size, int) for size in sizes)
+            dims.append(new if new == old else self.meet(name, at, sizes) if is_open else None)
+        return Value(same.data_type, self.filled(name, dims))
 
     def loop(self, node: onnx.NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
         body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
