@@ -153,9 +153,21 @@ def _gram(x: torch.Tensor) -> torch.Tensor:
 
 
 def _in_order(w: torch.Tensor) -> torch.Tensor:
+    return w.gather(-1, _order(w))
+
+
+def _order(w: torch.Tensor) -> torch.Tensor:
     """Conjugates differ by their imaginary parts alone, which a sort of rounded real parts keeps together."""
-    key = (w.real * 1e3).round() * 1e6 + w.imag
-    return w.gather(-1, key.argsort(-1))
+    return ((w.real.double() * 1e3).round() * 1e6 + w.imag).argsort(-1)
+
+
+def with_order(name: str, leaves: list[Any]) -> list[Any]:
+    """Eigenvalues, and what there is for each of them, in an order that torch does not define."""
+    if name not in ("linalg.eig", "linalg.eigvals"):
+        return leaves
+    places = _order(leaves[0].detach())
+    columns = [leaf.gather(-1, places[..., None, :].expand(leaf.shape)) for leaf in leaves[1:]]
+    return [leaves[0].gather(-1, places), *columns]
 
 
 UNIQUE: dict[str, Callable[[Any, Sequence[torch.Tensor]], Any]] = {

@@ -10,7 +10,7 @@ from unittest import mock
 
 import torch
 from tests.conformance.target import compile_options, sync_options
-from tests.conformance.torch_ops.compare import difference
+from tests.conformance.torch_ops.compare import difference, with_order
 from tests.conformance.torch_ops.ops import Sample, copies
 from torch.utils import _pytree as pytree
 
@@ -268,7 +268,7 @@ def _processed(sample: Sample) -> Any:
     """The op with what makes its results smooth functions of the arguments."""
 
     def function(*tensors: torch.Tensor) -> list[Any]:
-        return _leaves(sample.process(sample.function(*tensors)))
+        return with_order(sample.op.name, _leaves(sample.process(sample.function(*tensors))))
 
     return function
 
