@@ -135,6 +135,7 @@ LOWERING = {
     "pack-bindings",
     "convert-float-sizes",
     "tie-shapes",
+    "check-nested-shapes",
     "check-shapes",
     "convert-reshapes-to-flow",
     "outline-dispatches",
