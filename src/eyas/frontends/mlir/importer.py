@@ -65,6 +65,7 @@ def _import_module(module: mlir.Module, description: str) -> ImportedProgram:
     with module.context:
         main = select_main(module, description)
         signature = signature_of(main)
+        has_unsigned = any(map(_is_unsigned, [*main.type.inputs, *main.type.results]))
     dialects = {name.partition(".")[0] for name in count_ops(module.operation)}
     early_text = keep_early_text(module) if dialects & {"torch", "stablehlo", "chlo", "tosa"} else None
     if "torch" in dialects:
@@ -73,10 +74,11 @@ def _import_module(module: mlir.Module, description: str) -> ImportedProgram:
             lower(module, ONNX_TO_TORCH)
         PassPipeline((MatchScalars(),) if onnx else (MatchScalars(), HideConstants())).run(module)
         lower(module, ONNX_TO_LINALG if onnx else TORCH_TO_LINALG)
-    elif dialects & {"stablehlo", "chlo"}:
-        lower_stablehlo(module)
     elif "tosa" in dialects:
         lower(module, TOSA_TO_LINALG)
+    elif dialects & {"stablehlo", "chlo"} or has_unsigned:
+        # Of a program that does nothing its types tell what it is: no other has unsigned ones.
+        lower_stablehlo(module)
     parameters = finish(module, {})
     in_tree = CallTree.flat([argument.name for argument in signature.arguments])
     out_tree = flat_results([result.name for result in signature.results])
@@ -101,6 +103,11 @@ def _read(model: Any) -> tuple[str | bytes, str]:
         return data.decode(), os.path.basename(path)
     except UnicodeDecodeError:
         raise FrontendError(f"'{path}' is neither MLIR text nor MLIR bytecode") from None
+
+
+def _is_unsigned(type_: mlir.Type) -> bool:
+    element = type_.element_type if isinstance(type_, mlir.ShapedType) else type_
+    return isinstance(element, mlir.IntegerType) and element.is_unsigned
 
 
 def _has_onnx(module: mlir.Module) -> bool:

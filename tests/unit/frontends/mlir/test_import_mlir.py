@@ -195,3 +195,14 @@ def test_bad_files_and_calls(tmp_path):
 def test_unknown_things_are_refused(kind, pattern, model):
     with pytest.raises(kind, match=pattern):
         import_model(model)
+
+
+@pytest.mark.parametrize(
+    "type_, dtype", [("tensor<3x1xui16>", "u16"), ("tensor<ui8>", "u8"), ("tensor<0xui32>", "u32")]
+)
+def test_what_does_nothing_keeps_its_unsigned_types(type_, dtype):
+    """As JAX writes it: no op says that it is StableHLO."""
+    text = f"func.func public @main(%x: {type_}) -> {type_} {{ return %x : {type_} }}"
+    program = import_model(text)
+    assert [one.dtype for one in (*program.signature.arguments, *program.signature.results)] == [dtype, dtype]
+    assert type_ not in str(program.module) and type_.replace("ui", "i") in str(program.module)
