@@ -23,7 +23,7 @@ Call = tuple[Sequence[Any], Any, Any, Any]
 
 
 LARGEST = 1000
-"""What a size that varies is declared to be at most; at least it is that of the sample."""
+"""What a size that varies is declared to be at most, or twice the sample's; at least it is that of the sample."""
 
 
 MOST_TOGETHER = 5
@@ -105,7 +105,7 @@ def _run_plans(samples: Sequence[Sample], plans: Sequence[_Resized]) -> list[lis
 def _shapes(sample: Sample, plan: _Resized, number: int = 0) -> list[Any]:
     """What is declared: torch asks for a range where an op works with some sizes only."""
     size = sample.tensors[min(plan.dynamic)].shape[0]
-    dim = torch.export.Dim(f"n{number}", min=size, max=LARGEST)
+    dim = torch.export.Dim(f"n{number}", min=size, max=max(LARGEST, 2 * size))
     return [{0: dim} if place in plan.dynamic else None for place in range(len(plan.tensors))]
 
 
