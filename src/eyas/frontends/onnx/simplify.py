@@ -21,18 +21,10 @@ _ROUNDS = 6
 def simplify(model: OnnxModel) -> None:
     """Shapes must have been inferred, and are when this returns."""
     _fold(model)
-    if resolve_sequences(model):
-        prepare.infer_shapes(model)
-        _fold(model)
-    if tidy_control_flow(model):
-        prepare.infer_shapes(model)
-        _fold(model)
-    if gather_step_slices(model):
-        prepare.infer_shapes(model)
-        _fold(model)
-    if give_room(model):
-        prepare.infer_shapes(model)
-        _fold(model)
+    for change in (resolve_sequences, tidy_control_flow, gather_step_slices, give_room):
+        if change(model):
+            prepare.infer_shapes(model)
+            _fold(model)
     while assume_branch(model, _fold):
         prepare.infer_shapes(model)
         _fold(model)
